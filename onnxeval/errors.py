@@ -1,0 +1,94 @@
+"""Every error a user can meet, each with the exit code of the command line.
+
+    OnnxEvalError
+    ├── ModelError             3   not a model, contradicts itself, missing or escaping external data
+    ├── UnsupportedOperators   4   operators without a kernel, with the nearest version there is
+    ├── InputError             5   a feed that is missing, unknown, unreadable or of the wrong dtype or shape
+    ├── NodeError              6   a node that failed, with its place and its inputs
+    ├── ResourceLimitError     7   more memory, steps or time than allowed
+    ├── OutputError            8   cannot write
+    └── MissingExtra           9   an optional dependency is not installed
+
+Kernels raise plain ``ValueError`` or ``TypeError``; the executor turns them into `NodeError`.
+Anything else that escapes is a fault of onnxeval itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class OnnxEvalError(Exception):
+    """The base of all errors that onnxeval raises on purpose.
+
+    ``str(error)`` is the whole message; ``hint`` is what the user may try next, or "".
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class ModelError(OnnxEvalError):
+    """The file is not a model, or the model contradicts itself or the standard."""
+
+    exit_code = 3
+
+
+class UnsupportedOperators(OnnxEvalError):
+    """The model needs operators that have no kernel; the message lists all of them."""
+
+    exit_code = 4
+
+    def __init__(self, missing: Sequence[str], *, hint: str = "") -> None:
+        self.missing = tuple(missing)
+        lines = "\n".join(f"  {line}" for line in self.missing)
+        super().__init__(f"no kernel for {len(self.missing)} of the model's operators:\n{lines}", hint=hint)
+
+
+class InputError(OnnxEvalError):
+    """A feed is missing, unknown, unreadable, or not what the model declares."""
+
+    exit_code = 5
+
+
+class NodeError(OnnxEvalError):
+    """A node failed while the model ran.
+
+    ``path`` holds the labels of the nodes from the outermost graph to the one that failed, ``inputs``
+    a description of each of its inputs, ``cause`` the exception that its kernel raised.
+    """
+
+    exit_code = 6
+
+    def __init__(self, path: Sequence[str], inputs: Sequence[str], cause: Exception) -> None:
+        self.path = tuple(path)
+        self.inputs = tuple(inputs)
+        self.cause = cause
+        text = str(cause) or "no further detail"
+        super().__init__(
+            f"{' > '.join(self.path)}\n  inputs: {', '.join(self.inputs) or 'none'}\n  {type(cause).__name__}: {text}"
+        )
+
+
+class ResourceLimitError(OnnxEvalError):
+    """Running on would take more memory, steps or time than allowed."""
+
+    exit_code = 7
+
+
+class OutputError(OnnxEvalError):
+    """A result cannot be written."""
+
+    exit_code = 8
+
+
+class MissingExtra(OnnxEvalError):
+    """An optional dependency is needed and not installed."""
+
+    exit_code = 9
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra `{extra}`", hint=f"pip install 'onnxeval[{extra}]'")

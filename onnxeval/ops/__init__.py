@@ -1,0 +1,1 @@
+"""The kernels: one folder a section of the standard, plain NumPy functions inside."""

@@ -1,0 +1,1 @@
+"""Operators outside the standard that exporters and optimisers write (domain `com.microsoft`)."""

@@ -1,0 +1,1 @@
+"""The kernels of the standard's section `controlflow`, a family a file."""

@@ -1,0 +1,1 @@
+"""The kernels of the standard's section `logical`, a family a file."""

@@ -1,0 +1,1 @@
+"""The kernels of the standard's section `sequence`, a family a file."""

@@ -1,0 +1,141 @@
+"""The table of kernels, keyed by (domain, op_type, since_version)."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+Kernel: TypeAlias = Callable[..., Any]
+K = TypeVar("K", bound=Kernel)
+
+#: Parameters that the executor supplies to kernels that name them; they are not attributes.
+INJECTED = frozenset({"n_outputs", "rng", "allocate"})
+
+
+class OpKey(NamedTuple):
+    """What a kernel is registered under. The domain ``ai.onnx`` is ""."""
+
+    domain: str
+    op_type: str
+    since_version: int
+
+    def __str__(self) -> str:
+        name = f"{self.op_type}-{self.since_version}"
+        return f"{self.domain}.{name}" if self.domain else name
+
+
+class Signature(NamedTuple):
+    """How a kernel wants to be called."""
+
+    positional: tuple[str, ...]  # tensors, in schema order
+    variadic: bool  # more tensors may follow
+    attributes: Mapping[str, Any]  # keyword-only, name -> default or inspect.Parameter.empty
+    injected: frozenset[str]
+
+
+@cache
+def signature_of(kernel: Kernel) -> Signature:
+    """Read a kernel's Python signature: tensors positional, attributes keyword-only."""
+    positional, attributes, injected, variadic = [], {}, set(), False
+    for name, parameter in inspect.signature(kernel).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            if name in INJECTED:
+                injected.add(name)
+            else:
+                attributes[name] = parameter.default
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            variadic = True
+        else:
+            positional.append(name)
+    return Signature(tuple(positional), variadic, attributes, frozenset(injected))
+
+
+class Registry(Mapping[OpKey, Kernel]):
+    """{(domain, op_type, since_version): kernel}; iterating yields the keys."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[OpKey, Kernel] = {}
+        self._versions: dict[tuple[str, str], list[int]] = {}
+        self._loaded: set[str] = set()
+
+    def __getitem__(self, key: OpKey) -> Kernel:
+        return self._kernels[key]
+
+    def __iter__(self) -> Iterator[OpKey]:
+        return iter(self._kernels)
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def add(self, key: OpKey, kernel: Kernel) -> None:
+        """Register a kernel. A key that is taken is a ValueError that names both functions."""
+        if (other := self._kernels.get(key)) is not None:
+            raise ValueError(f"{key} is registered twice: {_location(other)} and {_location(kernel)}")
+        self._kernels[key] = kernel
+        self._versions.setdefault((key.domain, key.op_type), []).append(key.since_version)
+
+    def versions(self, domain: str, op_type: str) -> list[int]:
+        """The versions there are of an operator, oldest first."""
+        return sorted(self._versions.get((domain, op_type), ()))
+
+    def load_section(self, section: str) -> None:
+        """Import every kernel file of ``onnxeval.ops.SECTION``; nothing happens where there is none."""
+        if section in self._loaded:
+            return
+        self._loaded.add(section)
+        if section not in _sections():
+            return
+        package = importlib.import_module(f"onnxeval.ops.{section}")
+        for module in pkgutil.iter_modules(package.__path__):
+            if not module.name.startswith("_"):
+                importlib.import_module(f"{package.__name__}.{module.name}")
+
+    @classmethod
+    def standard(cls) -> Registry:
+        """The table of onnxeval's own and all registered custom kernels, every section loaded."""
+        for section in _sections():
+            STANDARD.load_section(section)
+        return STANDARD
+
+
+#: The one table that `op` fills; sections appear in it as they are needed.
+STANDARD = Registry()
+
+
+def op(op_type: str, *, versions: tuple[int, ...], domain: str = "") -> Callable[[K], K]:
+    """Register a kernel for each since_version whose text it was read against.
+
+    The function takes tensors positionally and attributes as keyword-only parameters under ONNX's names.
+
+        @op("Resample", domain="com.acme", versions=(1,))
+        def resample(x: Tensor, *, factor: int) -> Tensor: ...
+    """
+
+    def register(kernel: K) -> K:
+        for version in versions:
+            STANDARD.add(OpKey("" if domain == "ai.onnx" else domain, op_type, version), kernel)
+        return kernel
+
+    return register
+
+
+@cache
+def _sections() -> tuple[str, ...]:
+    return tuple(m.name for m in pkgutil.iter_modules([str(Path(__file__).with_name("ops"))]) if m.ispkg)
+
+
+def _location(kernel: Kernel) -> str:
+    path, line = source_of(kernel)
+    return f"{getattr(kernel, '__qualname__', repr(kernel))} ({Path(path).name}:{line})"
+
+
+def source_of(kernel: Kernel) -> tuple[str, int]:
+    """The file and the line where a kernel is written; ("unknown", 0) for functions without source."""
+    function = inspect.unwrap(kernel)
+    code = getattr(function, "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code else ("unknown", 0)
