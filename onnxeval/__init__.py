@@ -48,7 +48,7 @@ _PUBLIC = {
     "op": "registry",
 }
 
-__all__ = ["__version__", *sorted(_PUBLIC)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_PUBLIC)]
 
 
 def __getattr__(name: str) -> Any:

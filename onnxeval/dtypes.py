@@ -74,7 +74,9 @@ NAMES: MappingProxyType[DType, str] = MappingProxyType(
 BY_NAME: MappingProxyType[str, DType] = MappingProxyType({name: dtype for dtype, name in NAMES.items()})
 
 #: Bits an element takes in a TensorProto's raw data, where that is less than a byte.
-SUB_BYTE_BITS: MappingProxyType[DType, int] = MappingProxyType({UINT4: 4, INT4: 4, FLOAT4E2M1: 4, UINT2: 2, INT2: 2})
+SUB_BYTE_BITS: MappingProxyType[DType, int] = MappingProxyType(
+    {UINT4: 4, INT4: 4, FLOAT4E2M1: 4, UINT2: 2, INT2: 2, FLOAT6E2M3: 6, FLOAT6E3M2: 6}
+)
 
 _SIGNED = frozenset({*map(np.dtype, (np.int8, np.int16, np.int32, np.int64)), INT4, INT2})
 _UNSIGNED = frozenset({*map(np.dtype, (np.uint8, np.uint16, np.uint32, np.uint64)), UINT4, UINT2})
@@ -128,5 +130,5 @@ def is_float(dtype: DType) -> bool:
 
 def integer_range(dtype: DType) -> tuple[int, int]:
     """The least and the greatest value of an integer type."""
-    info = ml_dtypes.iinfo(dtype)
+    info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes leaves it untyped
     return int(info.min), int(info.max)

@@ -37,7 +37,7 @@ class ModelError(OnnxEvalError):
     exit_code = 3
 
 
-class UnsupportedOperators(OnnxEvalError):
+class UnsupportedOperators(OnnxEvalError):  # noqa: N818  # what is wrong, in the plural
     """The model needs operators that have no kernel; the message lists all of them."""
 
     exit_code = 4
@@ -85,7 +85,7 @@ class OutputError(OnnxEvalError):
     exit_code = 8
 
 
-class MissingExtra(OnnxEvalError):
+class MissingExtra(OnnxEvalError):  # noqa: N818  # what is wrong
     """An optional dependency is needed and not installed."""
 
     exit_code = 9

@@ -126,8 +126,7 @@ def type_string(value_type: ValueType | None) -> str:
         case OptionalType(element):
             return f"optional({type_string(element)})"
         case MapType(key, value):
-            element = NAMES[value.dtype] if isinstance(value, TensorType) and value.dtype is not None else "unknown"
-            return f"map({NAMES[key]},{element})"
+            return f"map({NAMES[key]},{type_string(value)})"
         case _:
             return "unknown"
 

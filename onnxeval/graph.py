@@ -1,0 +1,164 @@
+"""Questions about a graph that its structure alone answers: who makes what, in which order, what is captured."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+
+from onnxeval.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The nodes of one graph in an order that can be run.
+
+    ``nodes`` are places in the file, ``reads`` each node's inputs and what its sub-graphs capture (by place in the
+    file), ``captures`` the names the whole graph reads from outside itself.
+    """
+
+    nodes: tuple[int, ...]
+    reads: tuple[tuple[str, ...], ...]
+    captures: tuple[str, ...]
+
+
+def label_of(node: NodeProto, place: int) -> str:
+    """What messages call a node: its name and operator, or its operator and place where it has no name."""
+    return f"{node.name} ({node.op_type})" if node.name else f"node {place} ({node.op_type})"
+
+
+def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs among a node's attributes."""
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def constants_of(graph: GraphProto) -> Iterator[str]:
+    """The names of a graph's initializers, sparse ones included."""
+    for tensor in graph.initializer:
+        yield tensor.name
+    for sparse in graph.sparse_initializer:
+        yield sparse.values.name
+
+
+def order_graph(graph: GraphProto) -> Order:
+    """A graph's nodes in dependency order, the file's own order wherever that works.
+
+    Raises ModelError for a name that is defined twice and for a cycle, by the names of its nodes.
+    """
+    inputs = [value.name for value in graph.input]
+    _refuse_doubles("graph input", inputs)
+    initializers = list(constants_of(graph))
+    _refuse_doubles("initializer", initializers)
+    outputs = [value.name for value in graph.output]
+    return _order(graph.node, {*inputs, *initializers}, outputs)
+
+
+def order_function(function: FunctionProto) -> Order:
+    """A function's nodes in dependency order; it may capture nothing. Raises ModelError as `order_graph` does."""
+    _refuse_doubles("function input", function.input)
+    order = _order(function.node, set(function.input), function.output)
+    if order.captures:
+        raise ModelError(undefined_message(order.captures[0], known_names(function.node, function.input)))
+    return order
+
+
+def _refuse_doubles(what: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ModelError(f'{what} "{name}" is listed twice')
+        seen.add(name)
+
+
+def _order(nodes: Sequence[NodeProto], known: set[str], outputs: Iterable[str]) -> Order:
+    producers = _producers(nodes, known)
+    reads = tuple(_reads(node) for node in nodes)
+    done = set(known)
+    in_file_order = True
+    free: dict[str, None] = {}
+    for node, names in zip(nodes, reads, strict=True):
+        for name in names:
+            if name not in done:
+                if name in producers:
+                    in_file_order = False
+                else:
+                    free[name] = None
+        done.update(node.output)
+    for name in outputs:
+        if name and name not in producers and name not in known:
+            free[name] = None
+    sequence = range(len(nodes)) if in_file_order else _sorted(nodes, reads, producers)
+    return Order(tuple(sequence), reads, tuple(free))
+
+
+def _producers(nodes: Sequence[NodeProto], known: set[str]) -> dict[str, int]:
+    producers: dict[str, int] = {}
+    for place, node in enumerate(nodes):
+        for name in node.output:
+            if not name:
+                continue
+            if name in producers or name in known:
+                other = label_of(nodes[producers[name]], producers[name]) if name in producers else "the graph's inputs"
+                raise ModelError(f'value "{name}" is defined twice: by {other} and by {label_of(node, place)}')
+            producers[name] = place
+    return producers
+
+
+def _reads(node: NodeProto) -> tuple[str, ...]:
+    names = [name for name in node.input if name]
+    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
+        for graph in subgraphs(node):
+            names.extend(order_graph(graph).captures)
+    return tuple(names)
+
+
+def _sorted(nodes: Sequence[NodeProto], reads: Sequence[tuple[str, ...]], producers: dict[str, int]) -> list[int]:
+    """Kahn's algorithm; among nodes that could run, the first in the file goes first."""
+    needs = [{producers[name] for name in names if name in producers} for names in reads]
+    readers: list[list[int]] = [[] for _ in nodes]
+    for place, makers in enumerate(needs):
+        for maker in makers:
+            readers[maker].append(place)
+    waiting = [len(makers) for makers in needs]
+    ready = [place for place, count in enumerate(waiting) if not count]
+    sequence: list[int] = []
+    while ready:
+        place = heapq.heappop(ready)
+        sequence.append(place)
+        for reader in readers[place]:
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                heapq.heappush(ready, reader)
+    if len(sequence) < len(nodes):
+        cycle = find_cycle(needs, {place for place, count in enumerate(waiting) if count})
+        raise ModelError("the graph has a cycle: " + " -> ".join(label_of(nodes[p], p) for p in [*cycle, cycle[0]]))
+    return sequence
+
+
+def find_cycle(needs: Sequence[Iterable[int]], stuck: set[int]) -> list[int]:
+    """One cycle among places that each need another stuck one, in the order the data flows."""
+    place = min(stuck)
+    trail: dict[int, None] = {}
+    while place not in trail:
+        trail[place] = None
+        place = min(maker for maker in needs[place] if maker in stuck)
+    path = list(trail)
+    return path[path.index(place) :][::-1]
+
+
+def known_names(nodes: Iterable[NodeProto], others: Iterable[str]) -> list[str]:
+    """Every name that nodes make, with those of ``others``."""
+    return [*others, *(name for node in nodes for name in node.output if name)]
+
+
+def undefined_message(name: str, known: Iterable[str]) -> str:
+    """What to say of a name that nothing defines."""
+    near = get_close_matches(name, list(known), 1)
+    return f'value "{name}" is never defined' + (f' (did you mean "{near[0]}"?)' if near else "")

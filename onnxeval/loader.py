@@ -1,0 +1,94 @@
+"""A path, bytes or a ModelProto -> a ModelProto and the folders its external data may lie in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import google.protobuf.message
+import onnx
+import onnx.serialization
+from onnx import ModelProto
+
+from onnxeval.errors import ModelError
+
+
+class Loaded(NamedTuple):
+    """A parsed model. ``source`` is what messages call it."""
+
+    proto: ModelProto
+    source: str
+    folders: tuple[Path, ...]
+
+
+def load_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
+    """Parse a model; external data stays where it is until a tensor is asked for.
+
+    A path's suffix decides the format, as onnx's own serialisers name them: ``.onnx`` and ``.pb``, ``.onnxtxt``,
+    ``.textproto``, ``.json``; any other is read as ``.onnx``. Raises ModelError where this is no model or one
+    of a future IR version.
+    """
+    if isinstance(model, ModelProto):
+        loaded = Loaded(model, "the model", ())
+    elif isinstance(model, bytes):
+        loaded = Loaded(_parse(model, "protobuf", "the model"), "the model", ())
+    else:
+        path = Path(model)
+        loaded = Loaded(_parse(_read(path), _format(path), str(path)), str(path), _folders(path))
+    _refuse_nonsense(loaded)
+    return loaded
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read the model {path}: {error.strerror or error}") from error
+
+
+def _format(path: Path) -> str:
+    return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
+
+
+def _folders(path: Path) -> tuple[Path, ...]:
+    """Beside the path, and beside what it links to: model caches link a model and its data into one folder."""
+    return (path.absolute().parent, path.resolve().parent)
+
+
+def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
+    if not data:
+        raise ModelError(f"{source} is empty, not an ONNX model")
+    try:
+        # What the serialisers raise for broken text is theirs to choose: parse errors, value errors, key errors.
+        proto: Any = onnx.load_model_from_string(data, file_format)
+    except (google.protobuf.message.DecodeError, RecursionError) as error:
+        raise ModelError(f"{source} is not an ONNX model: {error}", hint=_looks_like(data)) from error
+    except Exception as error:
+        raise ModelError(f"{source} cannot be read as {file_format}: {error}", hint=_looks_like(data)) from error
+    return proto  # type: ignore[no-any-return]  # onnx leaves it untyped
+
+
+def _looks_like(data: bytes) -> str:
+    """A word on files that people take for models."""
+    signs = (
+        (b"PK\x03\x04", "this is a zip archive (a PyTorch .pt or .npz file?)"),
+        (b"\x89HDF", "this is an HDF5 file (a Keras model?)"),
+        (b"version https://git-lfs", "this is a Git LFS pointer; fetch the file with `git lfs pull`"),
+        (b"<", "this looks like an HTML or XML page, perhaps a download that failed"),
+        (b"\x93NUMPY", "this is a NumPy array, not a model"),
+        (b"ORTM", "this is onnxruntime's own format, not ONNX"),
+    )
+    return next((text for sign, text in signs if data.startswith(sign) or data[4:8] == sign), "")
+
+
+def _refuse_nonsense(loaded: Loaded) -> None:
+    proto = loaded.proto
+    if proto.ir_version > onnx.IR_VERSION:
+        raise ModelError(
+            f"{loaded.source} has IR version {proto.ir_version}, the installed onnx {onnx.__version__} "
+            f"knows versions up to {onnx.IR_VERSION}",
+            hint="upgrade the onnx package, or export the model for an older IR version",
+        )
+    if not proto.HasField("graph"):
+        raise ModelError(f"{loaded.source} has no graph: it is not an ONNX model", hint="")

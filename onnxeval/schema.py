@@ -1,0 +1,362 @@
+"""The only reader of onnx.defs: which versions, attributes, defaults, types and slots the standard has.
+
+Each OpSchema is read once into a `Schema`; looking one up again costs a dictionary access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import onnx.defs
+from onnx import AttributeProto, FunctionProto, NodeProto
+from onnx.defs import OpSchema
+
+from onnxeval.dtypes import BY_NAME, NAMES, DType, name_of
+from onnxeval.errors import ModelError
+from onnxeval.registry import OpKey
+from onnxeval.tensors import array_from, dense_from, type_from, type_proto
+from onnxeval.values import ValueType
+
+#: The domains whose operators onnx.defs describes.
+STANDARD_DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"})
+
+#: An input's type in short: a tensor's dtype, another value's type string, None where it is absent.
+TypeKey: TypeAlias = DType | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One formal input or output. ``variable`` is the type variable it shares with others, or ""."""
+
+    name: str
+    allowed: frozenset[str]
+    variable: str
+    optional: bool
+    variadic: bool
+    homogeneous: bool
+    min_arity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute: its kind (an AttributeProto.AttributeType), and its default, None where it has none."""
+
+    name: str
+    kind: int
+    required: bool
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """What the standard says of one version of one operator. ``definition`` is onnx's own object."""
+
+    key: OpKey
+    section: str
+    deprecated: bool
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    min_inputs: int
+    max_inputs: int
+    min_outputs: int
+    max_outputs: int
+    attributes: Mapping[str, Attribute]
+    definition: Any  # an OpSchema; its stubs miss what is read here
+    #: Input type combinations that were checked before and found right.
+    accepted: set[tuple[TypeKey, ...]] = field(default_factory=set)
+
+    @property
+    def label(self) -> str:
+        return str(self.key)
+
+
+def canonical_domain(domain: str) -> str:
+    """``ai.onnx`` is the long spelling of the empty domain."""
+    return "" if domain == "ai.onnx" else domain
+
+
+@cache
+def newest_opset(domain: str) -> int:
+    """The newest version of a standard domain that the installed onnx knows."""
+    return max((s.key.since_version for s in all_schemas() if s.key.domain == domain), default=0)
+
+
+@cache
+def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
+    """The schema in force for an operator at an opset; None where there is none."""
+    try:
+        return _read(onnx.defs.get_schema(op_type, opset, domain))
+    except onnx.defs.SchemaError:
+        return None
+
+
+@cache
+def all_schemas() -> tuple[Schema, ...]:
+    """Every schema there ever was, ordered by domain, name and version."""
+    schemas = [_read(definition) for definition in onnx.defs.get_all_schemas_with_history()]
+    return tuple(sorted(schemas, key=lambda s: s.key))
+
+
+@cache
+def known_versions(domain: str, op_type: str) -> tuple[int, ...]:
+    """The since_versions of an operator in the standard, oldest first."""
+    return tuple(s.key.since_version for s in all_schemas() if s.key[:2] == (domain, op_type))
+
+
+_READ: dict[OpKey, Schema] = {}
+
+
+def _read(definition: OpSchema) -> Schema:
+    key = OpKey(canonical_domain(definition.domain), definition.name, definition.since_version)
+    if key not in _READ:
+        _READ[key] = Schema(
+            key=key,
+            section=definition.file.replace("\\", "/").rpartition("defs/")[2].partition("/")[0],
+            deprecated=definition.deprecated,
+            inputs=tuple(map(_slot, definition.inputs)),
+            outputs=tuple(map(_slot, definition.outputs)),
+            min_inputs=definition.min_input,
+            max_inputs=definition.max_input,
+            min_outputs=definition.min_output,
+            max_outputs=definition.max_output,
+            attributes=MappingProxyType({name: _attribute(a) for name, a in sorted(definition.attributes.items())}),
+            definition=definition,
+        )
+    return _READ[key]
+
+
+def _slot(parameter: OpSchema.FormalParameter) -> Slot:
+    options = OpSchema.FormalParameterOption
+    return Slot(
+        name=parameter.name,
+        allowed=frozenset(parameter.types),
+        variable="" if "(" in parameter.type_str else parameter.type_str,
+        optional=parameter.option == options.Optional,
+        variadic=parameter.option == options.Variadic,
+        homogeneous=parameter.is_homogeneous,
+        min_arity=parameter.min_arity,
+    )
+
+
+def _attribute(attribute: Any) -> Attribute:
+    default = attribute.default_value
+    value = attribute_value(default) if default.type != AttributeProto.UNDEFINED else None
+    return Attribute(attribute.name, int(attribute.type.value), attribute.required, value)
+
+
+def slot_at(slots: Sequence[Slot], place: int) -> Slot | None:
+    """The formal parameter of an actual one: the last serves all further ones where it is variadic."""
+    if place < len(slots):
+        return slots[place]
+    return slots[-1] if slots and slots[-1].variadic else None
+
+
+# Attributes
+
+
+def attribute_value(attribute: AttributeProto, folders: Iterable[Path] = ()) -> Any:
+    """An attribute as kernels take it (see ops/README.md); graphs stay GraphProtos.
+
+    Raises ModelError where it contradicts itself.
+    """
+    kinds = AttributeProto
+    match kind_of(attribute):
+        case kinds.INT:
+            return attribute.i
+        case kinds.FLOAT:
+            return attribute.f
+        case kinds.STRING:
+            return _text(attribute.name, attribute.s)
+        case kinds.INTS:
+            return tuple(attribute.ints)
+        case kinds.FLOATS:
+            return tuple(attribute.floats)
+        case kinds.STRINGS:
+            return tuple(_text(attribute.name, s) for s in attribute.strings)
+        case kinds.TENSOR:
+            return array_from(attribute.t, folders)
+        case kinds.TENSORS:
+            return tuple(array_from(t, folders) for t in attribute.tensors)
+        case kinds.SPARSE_TENSOR:
+            return dense_from(attribute.sparse_tensor, folders)
+        case kinds.SPARSE_TENSORS:
+            return tuple(dense_from(t, folders) for t in attribute.sparse_tensors)
+        case kinds.TYPE_PROTO:
+            return type_from(attribute.tp)
+        case kinds.TYPE_PROTOS:
+            return tuple(map(type_from, attribute.type_protos))
+        case kinds.GRAPH:
+            return attribute.g
+        case kinds.GRAPHS:
+            return tuple(attribute.graphs)
+        case kind:
+            raise ModelError(f'attribute "{attribute.name}" has the unknown type {kind}')
+
+
+_FIELDS: Mapping[str, int] = MappingProxyType(
+    {
+        "f": AttributeProto.FLOAT,
+        "i": AttributeProto.INT,
+        "s": AttributeProto.STRING,
+        "t": AttributeProto.TENSOR,
+        "g": AttributeProto.GRAPH,
+        "sparse_tensor": AttributeProto.SPARSE_TENSOR,
+        "tp": AttributeProto.TYPE_PROTO,
+        "floats": AttributeProto.FLOATS,
+        "ints": AttributeProto.INTS,
+        "strings": AttributeProto.STRINGS,
+        "tensors": AttributeProto.TENSORS,
+        "graphs": AttributeProto.GRAPHS,
+        "sparse_tensors": AttributeProto.SPARSE_TENSORS,
+        "type_protos": AttributeProto.TYPE_PROTOS,
+    }
+)
+
+
+def kind_of(attribute: AttributeProto) -> int:
+    """The attribute's kind; files of IR version 1 leave it unsaid, then the field in use tells."""
+    if attribute.type:
+        return attribute.type
+    return next((_FIELDS[f.name] for f, _ in attribute.ListFields() if f.name in _FIELDS), attribute.type)
+
+
+def _text(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ModelError(f'attribute "{name}" holds a string that is not UTF-8: {data[:20]!r}') from None
+
+
+@cache
+def _defaults(schema: Schema) -> Mapping[str, Any]:
+    """What a node without attributes passes on: the legacy consumed_inputs is dropped."""
+    return MappingProxyType({a.name: a.default for a in schema.attributes.values() if a.name != "consumed_inputs"})
+
+
+def attribute_values(
+    attributes: Iterable[AttributeProto], schema: Schema, folders: Iterable[Path] = ()
+) -> Mapping[str, Any]:
+    """All attributes of the schema, defaults filled in, None where there is none.
+
+    Raises ModelError for a missing, unknown, doubled or mistyped attribute.
+    """
+    given: dict[str, Any] = {}
+    for attribute in attributes:
+        name = attribute.name
+        if (declared := schema.attributes.get(name)) is None:
+            known = ", ".join(schema.attributes) or "none"
+            raise ModelError(f'{schema.label} has no attribute "{name}" (it has: {known})')
+        if name in given:
+            raise ModelError(f'the attribute "{name}" is given twice')
+        if kind_of(attribute) != declared.kind:
+            raise ModelError(
+                f'the attribute "{name}" is of type {kind_name(kind_of(attribute))}, '
+                f"{schema.label} declares {kind_name(declared.kind)}"
+            )
+        given[name] = attribute_value(attribute, folders)
+    if missing := [a.name for a in schema.attributes.values() if a.required and a.name not in given]:
+        raise ModelError(f"{schema.label} needs the attribute {', '.join(missing)}")
+    if not given:
+        return _defaults(schema)
+    given.pop("consumed_inputs", None)
+    return {**_defaults(schema), **given}
+
+
+def kind_name(kind: int) -> str:
+    """``INT``, ``FLOATS``: an attribute type as the standard writes it."""
+    return AttributeProto.AttributeType.Name(kind) if kind in AttributeProto.AttributeType.values() else str(kind)
+
+
+# Slots and types
+
+
+def check_arity(schema: Schema, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Raise ModelError where a node lists too few or too many inputs or outputs, or leaves a required one blank."""
+    for what, names, slots, least, most in (
+        ("input", inputs, schema.inputs, schema.min_inputs, schema.max_inputs),
+        ("output", outputs, schema.outputs, schema.min_outputs, schema.max_outputs),
+    ):
+        if not least <= len(names) <= most:
+            wanted = str(least) if least == most else f"{least} or more" if most >= 2**31 - 1 else f"{least} to {most}"
+            raise ModelError(f"{schema.label} takes {wanted} {what}s, {len(names)} given")
+        for place, name in enumerate(names):
+            slot = slot_at(slots, place)
+            if name or slot is None or slot.optional or (slot.variadic and (what == "output" or not slot.homogeneous)):
+                continue
+            raise ModelError(f'{schema.label} needs its {what} {place} "{slot.name}", it is blank')
+
+
+def check_types(schema: Schema, types: tuple[TypeKey, ...]) -> None:
+    """Raise TypeError where the inputs' types break the schema's constraints. Types found right are remembered."""
+    if types in schema.accepted:
+        return
+    bound: dict[str, tuple[str, str]] = {}
+    for place, key in enumerate(types):
+        slot = slot_at(schema.inputs, place)
+        given = key if key is None or isinstance(key, str) else f"tensor({NAMES.get(key, key.name)})"
+        if given is None or slot is None or "unknown" in given:
+            continue
+        given = _as_allowed(given, slot)
+        if not slot.variable or (slot.variadic and not slot.homogeneous):
+            continue
+        first_name, first_type = bound.setdefault(slot.variable, (slot.name, given))
+        if first_type != given:
+            raise TypeError(
+                f'input {place} "{slot.name}" is {_readable(given)}, but "{first_name}" is {_readable(first_type)}: '
+                f"{schema.label} wants one type ({slot.variable}) for both"
+            )
+    schema.accepted.add(types)
+
+
+def _as_allowed(given: str, slot: Slot) -> str:
+    """The form of ``given`` that the slot allows: an optional that holds something flows as that thing itself."""
+    for form in (given, f"optional({given})"):
+        if form in slot.allowed:
+            return form
+    allowed = ", ".join(sorted(map(_readable, slot.allowed)))
+    raise TypeError(f'input "{slot.name}" is {_readable(given)}, allowed: {allowed}')
+
+
+def _readable(type_name: str) -> str:
+    """``float32`` for ``tensor(float)``; what is not a plain tensor stays as it is."""
+    inner = type_name.removeprefix("tensor(").removesuffix(")")
+    return name_of(BY_NAME[inner]) if type_name == f"tensor({inner})" and inner in BY_NAME else type_name
+
+
+# Function bodies
+
+
+def function_body(schema: Schema, opset: int) -> FunctionProto | None:
+    """The schema's fixed function body for an opset; None where it has none."""
+    if not schema.definition.has_function:
+        return None
+    data = schema.definition.get_function_with_opset_version(_body_version(schema, opset, typed=False))
+    return FunctionProto.FromString(data) if data else None
+
+
+def has_typed_function_body(schema: Schema) -> bool:
+    """Whether the schema builds a function body from a node and its input types."""
+    return bool(schema.definition.has_context_dependent_function)
+
+
+def typed_function_body(
+    schema: Schema, opset: int, node: NodeProto, types: Sequence[ValueType | None]
+) -> FunctionProto | None:
+    """The body that the schema builds for this node and these input types; None where it builds none."""
+    protos = [type_proto(value_type).SerializeToString() for value_type in types]
+    version = _body_version(schema, opset, typed=True)
+    data = schema.definition.get_context_dependent_function_with_opset_version(
+        version, node.SerializeToString(), protos
+    )
+    return FunctionProto.FromString(data) if data else None
+
+
+def _body_version(schema: Schema, opset: int, *, typed: bool) -> int:
+    definition = schema.definition
+    there = definition.context_dependent_function_opset_versions if typed else definition.function_opset_versions
+    return int(max((version for version in there if version <= opset), default=min(there)))
