@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-DType: TypeAlias = "np.dtype[Any]"
+DType: TypeAlias = np.dtype[Any]
 Tensor: TypeAlias = npt.NDArray[Any]
 
 BFLOAT16: DType = np.dtype(ml_dtypes.bfloat16)

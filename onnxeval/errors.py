@@ -30,6 +30,14 @@ class OnnxEvalError(Exception):
         super().__init__(message)
         self.hint = hint
 
+    def located(self, label: str) -> OnnxEvalError:
+        """The same error, said of the node ``label``; called once for each graph around it."""
+        self.args = (f"{label} > {self}" if self._has_place else f"{label}: {self}",)
+        self._has_place = True
+        return self
+
+    _has_place = False
+
 
 class ModelError(OnnxEvalError):
     """The file is not a model, or the model contradicts itself or the standard."""

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import google.protobuf.message
 import onnx
 import onnx.serialization
 from onnx import ModelProto
@@ -60,12 +59,10 @@ def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
     if not data:
         raise ModelError(f"{source} is empty, not an ONNX model")
     try:
-        # What the serialisers raise for broken text is theirs to choose: parse errors, value errors, key errors.
+        # What the serialisers raise for broken data is theirs to choose: decode, parse, value and key errors.
         proto: Any = onnx.load_model_from_string(data, file_format)
-    except (google.protobuf.message.DecodeError, RecursionError) as error:
-        raise ModelError(f"{source} is not an ONNX model: {error}", hint=_looks_like(data)) from error
     except Exception as error:
-        raise ModelError(f"{source} cannot be read as {file_format}: {error}", hint=_looks_like(data)) from error
+        raise ModelError(f"{source} is not an ONNX model ({file_format}): {error}", hint=_looks_like(data)) from error
     return proto  # type: ignore[no-any-return]  # onnx leaves it untyped
 
 
@@ -91,4 +88,4 @@ def _refuse_nonsense(loaded: Loaded) -> None:
             hint="upgrade the onnx package, or export the model for an older IR version",
         )
     if not proto.HasField("graph"):
-        raise ModelError(f"{loaded.source} has no graph: it is not an ONNX model", hint="")
+        raise ModelError(f"{loaded.source} has no graph: it is not an ONNX model")

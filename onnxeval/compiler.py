@@ -1,0 +1,423 @@
+"""Compile a model: its nodes ordered, bound to kernels and gathered in a `Plan`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+from onnxeval.dtypes import Tensor
+from onnxeval.errors import ModelError, UnsupportedOperators
+from onnxeval.graph import (
+    Order,
+    constants_of,
+    known_names,
+    label_of,
+    order_function,
+    order_graph,
+    undefined_message,
+)
+from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
+from onnxeval.registry import STANDARD, Kernel, OpKey, Registry, signature_of
+from onnxeval.schema import (
+    STANDARD_DOMAINS,
+    Schema,
+    all_schemas,
+    attribute_value,
+    attribute_values,
+    canonical_domain,
+    check_arity,
+    find_schema,
+    function_body,
+    has_typed_function_body,
+    known_versions,
+    newest_opset,
+    typed_function_body,
+)
+from onnxeval.tensors import array_from, dense_from, type_from
+from onnxeval.values import Value, ValueType
+
+
+def call_function(*inputs: Value, body: Callable[..., tuple[Value, ...]]) -> tuple[Value, ...]:
+    """The kernel of every function: what the body gives."""
+    return body(*inputs)
+
+
+def import_versions(imports: Iterable[Any], ir_version: int | None = None) -> dict[str, int]:
+    """{domain: version} of opset imports. Raises ModelError where one domain has two versions.
+
+    Files older than IR version 3 have no imports and mean version 1 of the standard's operators.
+    """
+    versions: dict[str, int] = {}
+    for entry in imports:
+        domain = canonical_domain(entry.domain)
+        if versions.setdefault(domain, entry.version) != entry.version:
+            raise ModelError(
+                f'domain "{domain or "ai.onnx"}" is imported at version {versions[domain]} and at {entry.version}'
+            )
+    if not versions and ir_version is not None and ir_version < 3:
+        versions[""] = 1
+    return versions
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the nodes of one graph or function are bound by."""
+
+    imports: Mapping[str, int]
+    #: The attributes a function was called with; None outside functions.
+    references: Mapping[str, AttributeProto] | None = None
+    #: The functions being compiled around this one, outermost first.
+    calls: tuple[str, ...] = ()
+
+
+class Compiler:
+    """Compiles the graphs and functions of one model; constants and functions are compiled once.
+
+    ``notes`` collects what a user should be told though nothing is wrong with running.
+    """
+
+    def __init__(self, model: ModelProto, folders: Iterable[Path] = (), registry: Registry = STANDARD) -> None:
+        self.model = model
+        self.folders = tuple(folders)
+        self.registry = registry
+        self.scope = _Scope(import_versions(model.opset_import, model.ir_version))
+        self.notes: list[str] = []
+        self.order = order_graph(model.graph)
+        if self.order.captures:
+            raise ModelError(undefined_message(self.order.captures[0], _top_level_names(model.graph)))
+        self._functions = self._index_functions()
+        self._function_plans: dict[Any, Plan] = {}
+        self._constants: dict[str, Tensor] = {}
+        self._missing: dict[str, None] = {}
+
+    def compile(self, outputs: Sequence[str] | None = None, fed: Collection[str] = ()) -> Plan:
+        """The plan that computes ``outputs`` (the graph's own unless given), initializers in ``fed`` left open.
+
+        Raises ModelError where the model contradicts itself, UnsupportedOperators naming every missing kernel.
+        """
+        self._missing.clear()
+        try:
+            plan = self._graph(self.model.graph, self.order, self.scope, outputs, fed, self._constants)
+        except RecursionError:
+            raise ModelError("the model's graphs and functions are nested too deeply") from None
+        if self._missing:
+            raise UnsupportedOperators(list(self._missing))
+        return plan
+
+    def _index_functions(self) -> dict[tuple[str, str, str], FunctionProto]:
+        functions: dict[tuple[str, str, str], FunctionProto] = {}
+        for function in self.model.functions:
+            key = (canonical_domain(function.domain), function.name, function.overload)
+            if key in functions:
+                raise ModelError(f"function {_function_name(function)} is defined twice")
+            functions[key] = function
+        return functions
+
+    # Graphs
+
+    def _graph(
+        self,
+        graph: GraphProto,
+        order: Order,
+        scope: _Scope,
+        outputs: Sequence[str] | None = None,
+        fed: Collection[str] = (),
+        cache: dict[str, Tensor] | None = None,
+    ) -> Plan:
+        names = [value.name for value in graph.output] if outputs is None else list(outputs)
+        kept, wanted = _needed(graph.node, order, names)
+        steps = self._steps(graph.node, kept, wanted, scope)
+        constants = self._read_constants(graph, wanted.difference(fed), {} if cache is None else cache)
+        inputs = tuple(value.name for value in graph.input)
+        local = {*inputs, *constants, *(name for step in steps for name in step.outputs)}
+        types = {value.name: _declared_type(value) for value in graph.output}
+        return Plan(
+            inputs=inputs,
+            outputs=tuple(names),
+            output_types=tuple(types.get(name) for name in names),
+            constants=MappingProxyType(constants),
+            captures=tuple(sorted(wanted.difference(local, ("",)))),
+            steps=with_releases(steps, keep={*names, *constants}),
+        )
+
+    def _read_constants(
+        self, graph: GraphProto, wanted: Collection[str], cache: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        for tensor in graph.initializer:
+            if tensor.name in wanted and tensor.name not in cache:
+                cache[tensor.name] = array_from(tensor, self.folders)
+        for sparse in graph.sparse_initializer:
+            if sparse.values.name in wanted and sparse.values.name not in cache:
+                cache[sparse.values.name] = dense_from(sparse, self.folders)
+        return {name: cache[name] for name in constants_of(graph) if name in wanted}
+
+    def _steps(self, nodes: Sequence[NodeProto], kept: Sequence[int], wanted: set[str], scope: _Scope) -> list[Step]:
+        steps = []
+        for place in kept:
+            node = nodes[place]
+            try:
+                step = self._bind(node, place, wanted, scope)
+            except ModelError as error:
+                raise ModelError(f"{label_of(node, place)}: {error}", hint=error.hint) from error
+            if step is not None:
+                steps.append(step)
+        return steps
+
+    # Nodes
+
+    def _bind(self, node: NodeProto, place: int, wanted: set[str], scope: _Scope) -> Step | None:
+        """The step of a node; None, with a line in ``_missing``, where nothing serves it."""
+        domain = canonical_domain(node.domain)
+        version = scope.imports.get(domain)
+        if version is None:
+            raise ModelError(f'its domain "{domain or "ai.onnx"}" is not among the opset imports')
+        schema = None
+        if domain in STANDARD_DOMAINS:
+            if version > newest_opset(domain):
+                raise ModelError(
+                    f'opset {version} of "{domain or "ai.onnx"}" is newer than the installed onnx package knows '
+                    f"({newest_opset(domain)})",
+                    hint="upgrade the onnx package, or export the model for an older opset",
+                )
+            schema = find_schema(domain, node.op_type, version)
+        kernel, since = self._find_kernel(domain, node.op_type, version, schema)
+        function = self._functions.get((domain, node.op_type, node.overload))
+        if kernel is not None and function is not None:
+            self._note(f"the model's function {_function_name(function)} is not used: onnxeval has the operator itself")
+        if kernel is not None:
+            return self._kernel_step(node, place, kernel, since, schema, wanted, scope)
+        if function is not None:
+            return self._function_step(node, place, function, wanted, scope)
+        if schema is not None and (step := self._body_step(node, place, schema, version, wanted, scope)) is not None:
+            return step
+        self._missing[f"{label_of(node, place)}: {_why_missing(self.registry, domain, node.op_type, version)}"] = None
+        return None
+
+    def _find_kernel(self, domain: str, op_type: str, version: int, schema: Schema | None) -> tuple[Kernel | None, int]:
+        """In the standard the exact key serves, elsewhere the newest version not above the imported one."""
+        if schema is not None:
+            self.registry.load_section(schema.section)
+            return self.registry.get(schema.key), schema.key.since_version
+        self.registry.load_section("contrib")
+        since = max((v for v in self.registry.versions(domain, op_type) if v <= version), default=0)
+        return self.registry.get(OpKey(domain, op_type, since)), since
+
+    def _kernel_step(
+        self,
+        node: NodeProto,
+        place: int,
+        kernel: Kernel,
+        since: int,
+        schema: Schema | None,
+        wanted: set[str],
+        scope: _Scope,
+    ) -> Step:
+        signature = signature_of(kernel)
+        inputs = tuple(node.input)
+        given = _resolved(node.attribute, scope)
+        if schema is not None:
+            check_arity(schema, inputs, node.output)
+            attributes: Mapping[str, Any] = attribute_values(given, schema, self.folders)
+        else:
+            if len(inputs) > len(signature.positional) and not signature.variadic:
+                raise ModelError(f"it takes {len(signature.positional)} inputs, {len(inputs)} given")
+            attributes = _custom_attributes(given, signature.attributes, self.folders)
+        graphs = {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}
+        if graphs or "n_outputs" in signature.injected:
+            attributes = {name: value for name, value in attributes.items() if name not in graphs}
+            if "n_outputs" in signature.injected:
+                attributes["n_outputs"] = len(node.output)
+        return Step(
+            label=f"{node.name or f'node {place}'} ({node.op_type}-{since})",
+            kernel=kernel,
+            inputs=inputs + ("",) * (len(signature.positional) - len(inputs)),
+            outputs=tuple([name if name in wanted else "" for name in node.output]),
+            attributes=attributes,
+            subgraphs={name: self._graph(graph, order_graph(graph), scope) for name, graph in graphs.items()},
+            injected=signature.injected - {"n_outputs"},
+            schema=schema,
+        )
+
+    # Functions
+
+    def _function_step(
+        self, node: NodeProto, place: int, function: FunctionProto, wanted: set[str], scope: _Scope
+    ) -> Step:
+        name = _function_name(function)
+        for what, given, declared in (
+            ("input", node.input, function.input),
+            ("output", node.output, function.output),
+        ):
+            if len(given) > len(declared):
+                raise ModelError(f"function {name} has {len(declared)} {what}s, {len(given)} given")
+        references = {a.name: a for a in function.attribute_proto}
+        known = {*references, *function.attribute}
+        for attribute in _resolved(node.attribute, scope):
+            if attribute.name not in known:
+                raise ModelError(f'function {name} has no attribute "{attribute.name}"')
+            references[attribute.name] = attribute
+        imports = import_versions(function.opset_import)
+        return self._call_step(node, place, self._function_plan(function, name, references, imports, scope), wanted)
+
+    def _body_step(
+        self, node: NodeProto, place: int, schema: Schema, opset: int, wanted: set[str], scope: _Scope
+    ) -> Step | None:
+        """A step that runs the function body of the schema; None where the schema has none."""
+        given = _resolved(node.attribute, scope)
+        attribute_values(given, schema, self.folders)
+        check_arity(schema, node.input, node.output)
+        defaults = {n: a.default_value for n, a in schema.definition.attributes.items() if a.default_value.type}
+        references = {**defaults, **{a.name: a for a in given}}
+        if (body := function_body(schema, opset)) is not None:
+            imports = {**scope.imports, **import_versions(body.opset_import)}
+            plan = self._function_plan(body, f"{schema.label} at {opset}", references, imports, scope)
+            return replace(self._call_step(node, place, plan, wanted), schema=schema)
+        if not has_typed_function_body(schema):
+            return None
+
+        def build(types: tuple[ValueType | None, ...]) -> Plan:
+            built = typed_function_body(schema, opset, node, types)
+            if built is None:
+                raise UnsupportedOperators([f"{schema.label}: its schema builds no function body for these inputs"])
+            imports = {**scope.imports, **import_versions(built.opset_import)}
+            plan = self._function_body(built, schema.label, references, imports, scope)
+            if self._missing:
+                raise UnsupportedOperators(list(self._missing))
+            return plan
+
+        body_inputs = tuple(slot.name for slot in schema.inputs)
+        return replace(self._call_step(node, place, TypedBody(build, body_inputs), wanted), schema=schema)
+
+    def _call_step(self, node: NodeProto, place: int, body: Plan | TypedBody, wanted: set[str]) -> Step:
+        return Step(
+            label=label_of(node, place),
+            kernel=call_function,
+            inputs=tuple(node.input) + ("",) * (len(body.inputs) - len(node.input)),
+            outputs=tuple([name if name in wanted else "" for name in node.output]),
+            attributes=NOTHING,
+            subgraphs={"body": body},
+            injected=frozenset(),
+            schema=None,
+        )
+
+    def _function_plan(
+        self,
+        function: FunctionProto,
+        name: str,
+        references: Mapping[str, AttributeProto],
+        imports: Mapping[str, int],
+        scope: _Scope,
+    ) -> Plan:
+        values = tuple(sorted((key, a.SerializeToString(deterministic=True)) for key, a in references.items()))
+        key = (name, function.overload, values)
+        if name in scope.calls:
+            raise ModelError(f"function {name} calls itself: {' > '.join([*scope.calls, name])}")
+        if key not in self._function_plans:
+            self._function_plans[key] = self._function_body(function, name, references, imports, scope)
+        return self._function_plans[key]
+
+    def _function_body(
+        self,
+        function: FunctionProto,
+        name: str,
+        references: Mapping[str, AttributeProto],
+        imports: Mapping[str, int],
+        scope: _Scope,
+    ) -> Plan:
+        inner = _Scope(imports, references, (*scope.calls, name))
+        try:
+            order = order_function(function)
+        except ModelError as error:
+            raise ModelError(f"function {name}: {error}") from error
+        kept, wanted = _needed(function.node, order, function.output)
+        steps = self._steps(function.node, kept, wanted, inner)
+        return Plan(
+            inputs=tuple(function.input),
+            outputs=tuple(function.output),
+            output_types=(None,) * len(function.output),
+            constants=NOTHING,
+            captures=(),
+            steps=with_releases(steps, keep=set(function.output)),
+        )
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def _needed(nodes: Sequence[NodeProto], order: Order, outputs: Iterable[str]) -> tuple[list[int], set[str]]:
+    """The nodes that the outputs need, in order, and every name that these nodes and the outputs read."""
+    wanted = set(outputs)
+    kept = []
+    for place in reversed(order.nodes):
+        if any(name in wanted for name in nodes[place].output if name):
+            kept.append(place)
+            wanted.update(order.reads[place])
+    return kept[::-1], wanted
+
+
+def _resolved(attributes: Iterable[AttributeProto], scope: _Scope) -> list[AttributeProto]:
+    """A node's attributes with references to the enclosing function's put in; one that was not given vanishes."""
+    resolved = []
+    for attribute in attributes:
+        if not attribute.ref_attr_name:
+            resolved.append(attribute)
+        elif scope.references is None:
+            raise ModelError(
+                f'the attribute "{attribute.name}" refers to "{attribute.ref_attr_name}", but stands in no function'
+            )
+        elif (given := scope.references.get(attribute.ref_attr_name)) is not None:
+            copy = AttributeProto()
+            copy.CopyFrom(given)
+            copy.name = attribute.name
+            resolved.append(copy)
+    return resolved
+
+
+def _custom_attributes(
+    attributes: Iterable[AttributeProto], declared: Mapping[str, Any], folders: Iterable[Path]
+) -> dict[str, Any]:
+    """The attributes of an operator without a schema: the kernel's own signature says what there is."""
+    given = {attribute.name: attribute_value(attribute, folders) for attribute in attributes}
+    if unknown := sorted(given.keys() - declared.keys()):
+        raise ModelError(f'it has no attribute "{unknown[0]}" (it has: {", ".join(declared) or "none"})')
+    if missing := [n for n, default in declared.items() if default is inspect.Parameter.empty and n not in given]:
+        raise ModelError(f"it needs the attribute {', '.join(missing)}")
+    return given
+
+
+def _declared_type(value: ValueInfoProto) -> ValueType | None:
+    return type_from(value.type) if value.HasField("type") else None
+
+
+def _top_level_names(graph: GraphProto) -> list[str]:
+    return known_names(graph.node, [*(value.name for value in graph.input), *constants_of(graph)])
+
+
+def _function_name(function: FunctionProto) -> str:
+    name = f"{function.domain}.{function.name}" if function.domain else function.name
+    return f"{name}:{function.overload}" if function.overload else name
+
+
+def _why_missing(registry: Registry, domain: str, op_type: str, version: int) -> str:
+    """What there is instead of the operator: other versions, or names like it."""
+    name = f"{domain}.{op_type}" if domain else op_type
+    versions = known_versions(domain, op_type)
+    if domain in STANDARD_DOMAINS and versions and min(versions) > version:
+        return f"{name} exists since opset {min(versions)}, the model imports {version}"
+    if versions := tuple(registry.versions(domain, op_type)):
+        there = ", ".join(map(str, versions))
+        return f"{name} at opset {version} has no kernel, there are versions {there}"
+    if domain not in STANDARD_DOMAINS:
+        return f'{name} is neither a registered operator nor a function of the model (domain "{domain}")'
+    if known_versions(domain, op_type):
+        return f"{name} at opset {version} has no kernel"
+    near = get_close_matches(op_type, {s.key.op_type for s in all_schemas() if s.key.domain == domain}, 1)
+    return f"{name} is no operator of the standard" + (f" (did you mean {near[0]}?)" if near else "")

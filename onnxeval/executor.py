@@ -1,0 +1,122 @@
+"""Run a plan: the loop, and the one place where errors gain a location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from onnxeval.errors import NodeError, OnnxEvalError, ResourceLimitError
+from onnxeval.limits import Run
+from onnxeval.plan import NOTHING, Plan, Step, TypedBody
+from onnxeval.schema import TypeKey, check_types
+from onnxeval.values import Sequence, Value, ValueType, describe, type_of, type_string
+
+_ndarray = np.ndarray
+
+
+def execute(
+    plan: Plan, feeds: Mapping[str, Value], run: Run, captured: Mapping[str, Value] = NOTHING
+) -> dict[str, Value]:
+    """Every output of the plan, by name, in its order."""
+    run.count(plan)
+    values = {"": None, **captured, **plan.constants, **feeds}
+    for step in plan.steps:
+        for name, result in zip(step.outputs, run_step(step, values, run), strict=True):
+            if name:
+                values[name] = result  # noqa: PERF403  # not a new dictionary: later steps read this one
+        for name in step.releases:
+            del values[name]
+    return {name: values[name] for name in plan.outputs}
+
+
+class Body:
+    """A sub-graph or function as its kernel sees it: a function of its inputs that returns a tuple."""
+
+    __slots__ = ("_captured", "_plan", "_run")
+
+    def __init__(self, plan: Plan | TypedBody, values: Mapping[str, Value], run: Run) -> None:
+        self._plan = plan
+        self._captured = {name: values[name] for name in plan.captures}
+        self._run = run
+
+    @property
+    def output_types(self) -> tuple[ValueType | None, ...]:
+        """The declared types of the outputs, None where there is no declaration."""
+        return self._plan.output_types
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self._plan.inputs)
+
+    def __call__(self, *inputs: Value) -> tuple[Value, ...]:
+        plan = self._plan.plan_for(inputs) if isinstance(self._plan, TypedBody) else self._plan
+        if len(inputs) > len(plan.inputs):
+            raise ValueError(f"the sub-graph has {len(plan.inputs)} inputs, {len(inputs)} are given")
+        absent = (None,) * (len(plan.inputs) - len(inputs))
+        feeds = dict(zip(plan.inputs, inputs + absent, strict=True))
+        results = execute(plan, feeds, self._run, self._captured)
+        return tuple([results[name] for name in plan.outputs])
+
+
+def run_step(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, ...]:
+    """The outputs of one step. What its kernel raises becomes a NodeError that says where."""
+    inputs = [values[name] for name in step.inputs]
+    try:
+        if step.schema is not None:
+            key = tuple([x.dtype if type(x) is _ndarray else _type_key(x) for x in inputs])
+            if key not in step.schema.accepted:
+                check_types(step.schema, key)
+        if step.subgraphs or step.injected:
+            results = step.kernel(*inputs, **step.attributes, **_supplied(step, values, run))
+        else:
+            results = step.kernel(*inputs, **step.attributes)
+        if type(results) is _ndarray and len(step.outputs) == 1:
+            return (results,)
+        return _as_outputs(step, results)
+    except NodeError as error:
+        raise NodeError((step.label, *error.path), error.inputs, error.cause) from error.cause
+    except MemoryError as error:
+        raise ResourceLimitError(f"{step.label}: not enough memory: {error}") from error
+    except OnnxEvalError as error:
+        raise error.located(step.label) from error.__cause__
+    except Exception as error:
+        raise NodeError((step.label,), _described(step, inputs), error) from error
+
+
+def _type_key(value: Value) -> TypeKey:
+    if value is None:
+        return None
+    return value.dtype if isinstance(value, np.ndarray) else type_string(type_of(value))
+
+
+def _supplied(step: Step, values: Mapping[str, Value], run: Run) -> dict[str, Any]:
+    supplied: dict[str, Any] = {name: Body(plan, values, run) for name, plan in step.subgraphs.items()}
+    for name in step.injected:
+        supplied[name] = getattr(run, name)
+    return supplied
+
+
+def _as_outputs(step: Step, results: Any) -> tuple[Value, ...]:
+    """As many values as the node lists outputs: NumPy scalars become arrays of rank 0."""
+    several = results if isinstance(results, tuple) else (results,)
+    wanted = step.outputs
+    if len(several) < len(wanted) and any(wanted[len(several) :]):
+        raise ValueError(f"it gave {len(several)} outputs, the node lists {len(wanted)}")
+    padded = several[: len(wanted)] + (None,) * (len(wanted) - len(several))
+    return tuple([x if type(x) is _ndarray else _as_value(x) for x in padded])
+
+
+def _as_value(result: Any) -> Value:
+    if isinstance(result, np.generic):
+        return np.asarray(result)
+    if isinstance(result, str):
+        return np.array(result, object)
+    if type(result) is list:
+        return Sequence(result)
+    return result
+
+
+def _described(step: Step, inputs: list[Value]) -> list[str]:
+    return [f"{name} {describe(value)}" for name, value in zip(step.inputs, inputs, strict=True) if name]

@@ -1,0 +1,187 @@
+"""Hold what is fed against what the model declares, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+import numpy as np
+
+from onnxeval.dtypes import STRING, SUB_BYTE_BITS, DType, Tensor, is_float, is_integer, name_of
+from onnxeval.errors import InputError
+from onnxeval.values import (
+    EmptyOptional,
+    MapType,
+    OptionalType,
+    Sequence,
+    SequenceType,
+    TensorType,
+    Value,
+    ValueType,
+    describe,
+    shape_text,
+)
+
+
+class Input(Protocol):
+    """What is asked of a declared input."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> ValueType | None: ...
+    @property
+    def optional(self) -> bool: ...
+
+
+def check_feeds(declared: Iterable[Input], feeds: Mapping[str, Any]) -> dict[str, Value]:
+    """The feeds as values, one for each input without a default.
+
+    Python numbers and lists take the declared dtype; arrays must have it. Raises InputError for an input that
+    is missing, unknown, or of another dtype, rank or size, and for a symbolic dimension with two sizes.
+    """
+    inputs = {entry.name: entry for entry in declared}
+    for name in feeds:
+        if name not in inputs:
+            raise InputError(f'the model has no input "{name}"', hint=_name_hint(name, inputs))
+    missing = [
+        entry
+        for entry in inputs.values()
+        if entry.name not in feeds and not entry.optional and not isinstance(entry.type, OptionalType)
+    ]
+    if missing:
+        wanted = ", ".join(f'"{entry.name}" ({entry.type or "of undeclared type"})' for entry in missing)
+        raise InputError(f"no value for the input {wanted}")
+    sizes: dict[str, tuple[int, str]] = {}
+    checked: dict[str, Value] = {}
+    for name, entry in inputs.items():
+        if name in feeds:
+            checked[name] = _checked(name, feeds[name], entry.type, sizes)
+        elif not entry.optional and isinstance(entry.type, OptionalType):
+            checked[name] = EmptyOptional(entry.type.element)
+    return checked
+
+
+def _name_hint(name: str, inputs: Mapping[str, Input]) -> str:
+    near = get_close_matches(name, inputs, 1)
+    if near:
+        return f'did you mean "{near[0]}"?'
+    return "its inputs are: " + ", ".join(f'"{n}"' for n in inputs) if inputs else "it has no inputs"
+
+
+def _checked(name: str, value: Any, wanted: ValueType | None, sizes: dict[str, tuple[int, str]]) -> Value:
+    match wanted:
+        case OptionalType(element):
+            if value is None or isinstance(value, EmptyOptional):
+                return EmptyOptional(element)
+            return _checked(name, value, element, sizes)
+        case SequenceType(element):
+            if not isinstance(value, (list, tuple)):
+                raise InputError(f'input "{name}" is {_given(value)}, the model declares {wanted}')
+            return Sequence((_checked(name, item, element, {}) for item in value), _without_shape(element))
+        case MapType():
+            if not isinstance(value, dict):
+                raise InputError(f'input "{name}" is {_given(value)}, the model declares {wanted}')
+            return _checked_map(name, value, wanted)
+        case TensorType(dtype, shape):
+            array = _as_array(name, value, dtype)
+            if dtype is not None and array.dtype != dtype:
+                hint = f"convert it first: x.astype({name_of(dtype)!r})" if array.dtype != STRING else ""
+                raise InputError(
+                    f'input "{name}" is {name_of(array.dtype)}, the model declares {name_of(dtype)}', hint=hint
+                )
+            if shape is not None:
+                _check_shape(name, array, wanted, sizes)
+            return array
+        case _:
+            return value if isinstance(value, (Sequence, dict, EmptyOptional)) else _as_array(name, value, None)
+
+
+def _given(value: Any) -> str:
+    return "None" if value is None else describe(value)
+
+
+def _without_shape(value_type: ValueType | None) -> ValueType | None:
+    return TensorType(value_type.dtype) if isinstance(value_type, TensorType) else value_type
+
+
+def _as_array(name: str, value: Any, dtype: DType | None) -> Tensor:
+    if value is None:
+        raise InputError(f'input "{name}" is None, only optional inputs may be')
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InputError(f'input "{name}" cannot become a tensor: {error}') from error
+    if array.dtype.kind in "US":
+        array = _as_strings(name, array)
+    elif array.dtype == object:
+        _check_strings(name, array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if dtype is None or array.dtype == dtype:
+        return array
+    if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == dtype.itemsize:
+        return array.view(dtype)  # how .npy keeps the types that NumPy does not know
+    if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "__array__"):
+        return _converted(name, array, dtype)
+    return array
+
+
+def _converted(name: str, array: Tensor, dtype: DType) -> Tensor:
+    """Python numbers in the declared dtype, where it can hold them."""
+    kind = array.dtype.kind
+    fits = (kind in "iub" and is_integer(dtype)) or (kind in "iufb" and is_float(dtype)) or array.size == 0
+    if not (fits or dtype.kind == "c" or (kind == "b" and dtype == np.bool_)) or dtype == STRING:
+        return array
+    with np.errstate(all="ignore"):
+        converted = array.astype(dtype)
+    if is_integer(dtype) and (dtype in SUB_BYTE_BITS or dtype.itemsize < 8 or kind == "u"):
+        wrong = converted.astype(array.dtype) != array
+        if wrong.any():
+            raise InputError(f'input "{name}" holds {array[wrong][0]}, which {name_of(dtype)} cannot')
+    return converted
+
+
+def _as_strings(name: str, array: Tensor) -> Tensor:
+    try:
+        return np.char.decode(array, "utf-8").astype(object) if array.dtype.kind == "S" else array.astype(object)
+    except UnicodeDecodeError as error:
+        raise InputError(f'input "{name}" holds a string that is not UTF-8: {error.reason}') from error
+
+
+def _check_strings(name: str, array: Tensor) -> None:
+    for item in array.flat:
+        if not isinstance(item, str):
+            raise InputError(f'input "{name}" holds {type(item).__name__} {item!r}, expected strings')
+
+
+def _check_shape(name: str, array: Tensor, wanted: TensorType, sizes: dict[str, tuple[int, str]]) -> None:
+    shape = wanted.shape or ()
+    declared = f"the model declares {wanted}"
+    if array.ndim != len(shape):
+        raise InputError(f'input "{name}" has shape {shape_text(array.shape)}, {declared}')
+    for axis, (size, dimension) in enumerate(zip(array.shape, shape, strict=True)):
+        if isinstance(dimension, int) and size != dimension:
+            raise InputError(f'input "{name}" has shape {shape_text(array.shape)}, {declared}: axis {axis} differs')
+        if isinstance(dimension, str):
+            known, where = sizes.setdefault(dimension, (size, name))
+            if known != size:
+                raise InputError(
+                    f'input "{name}" has shape {shape_text(array.shape)}, {declared}: '
+                    f'{dimension} is {size} here and {known} in "{where}"'
+                )
+
+
+def _checked_map(name: str, value: dict[Any, Any], wanted: MapType) -> dict[Any, Any]:
+    text_keys = wanted.key == STRING
+    dtype = wanted.value.dtype if isinstance(wanted.value, TensorType) else None
+    checked = {}
+    for key, item in value.items():
+        if isinstance(key, str) != text_keys or not isinstance(key, (str, int, np.integer)):
+            raise InputError(f'input "{name}" has the key {key!r}, the model declares {wanted}')
+        array = _as_array(name, item, dtype)
+        if dtype is not None and array.dtype != dtype:
+            raise InputError(f'input "{name}" holds {name_of(array.dtype)} values, the model declares {wanted}')
+        checked[key if text_keys else int(key)] = array.item() if dtype == STRING else array[()]
+    return checked

@@ -1,0 +1,120 @@
+"""A model to run: ``load(path).run({"x": array})``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+from onnx import ModelProto, ValueInfoProto
+
+from onnxeval.compiler import Compiler
+from onnxeval.dtypes import DType
+from onnxeval.errors import InputError
+from onnxeval.executor import execute
+from onnxeval.feeding import check_feeds
+from onnxeval.graph import constants_of, known_names
+from onnxeval.limits import Limits, Run
+from onnxeval.loader import Loaded, load_model
+from onnxeval.plan import Plan
+from onnxeval.tensors import type_from
+from onnxeval.values import Dimension, EmptyOptional, TensorType, Value, ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An input or output as the model declares it; ``optional`` inputs have an initializer for a default."""
+
+    name: str
+    type: ValueType | None
+    optional: bool = False
+
+    @property
+    def dtype(self) -> DType | None:
+        """The element type of a tensor; None for other values and where it is not declared."""
+        return self.type.dtype if isinstance(self.type, TensorType) else None
+
+    @property
+    def shape(self) -> tuple[Dimension, ...] | None:
+        """Sizes, symbolic names and None for unknown ones; None where the rank is not declared."""
+        return self.type.shape if isinstance(self.type, TensorType) else None
+
+
+class Model:
+    """An ONNX model, compiled on demand for the outputs asked for.
+
+    ``inputs`` and ``outputs`` are what the graph declares, ``values`` the names of everything in the top-level
+    graph, ``warnings`` what a user should know though the model runs.
+    """
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.proto = loaded.proto
+        self.source = loaded.source
+        graph = self.proto.graph
+        self._compiler = Compiler(self.proto, loaded.folders)
+        initialized = set(constants_of(graph))
+        self.inputs = tuple(_declared(value, optional=value.name in initialized) for value in graph.input)
+        self.outputs = tuple(_declared(value) for value in graph.output)
+        self.values = tuple(known_names(graph.node, dict.fromkeys([*(i.name for i in self.inputs), *initialized])))
+        self._plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
+
+    @property
+    def warnings(self) -> list[str]:
+        notes = list(self._compiler.notes)
+        if self.proto.training_info:
+            notes.append("the model's training_info is ignored: only its inference graph runs")
+        return notes
+
+    def plan(self, outputs: Sequence[str] | None = None, fed: Iterable[str] = ()) -> Plan:
+        """The compiled plan for these outputs; ``fed`` names the inputs that will be given."""
+        names = tuple(output.name for output in self.outputs) if outputs is None else tuple(outputs)
+        open_constants = frozenset(i.name for i in self.inputs if i.optional).intersection(fed)
+        key = (names, open_constants)
+        if key not in self._plans:
+            self._refuse_unknown(names)
+            self._plans[key] = self._compiler.compile(names, open_constants)
+        return self._plans[key]
+
+    def run(
+        self,
+        feeds: Mapping[str, Value],
+        outputs: Sequence[str] | None = None,
+        *,
+        seed: int | None = None,
+        limits: Limits | None = None,
+    ) -> dict[str, Value]:
+        """Compute the outputs, in the graph's order, or any values of the top-level graph by name.
+
+        ``feeds`` maps input names to arrays, lists for sequences, dicts for maps, None for empty optionals. The
+        results are arrays, `Sequence` lists, dicts, and None for an empty optional. ``seed`` makes random
+        operators without a seed of their own repeat themselves.
+
+        Raises InputError before anything runs where a feed does not fit, ModelError and UnsupportedOperators
+        where the model cannot be compiled, NodeError and ResourceLimitError while it runs.
+        """
+        checked = check_feeds(self.inputs, feeds)
+        plan = self.plan(outputs, checked)
+        with np.errstate(all="ignore"):
+            results = execute(plan, checked, Run(limits, seed))
+        return {name: None if isinstance(value, EmptyOptional) else value for name, value in results.items()}
+
+    def _refuse_unknown(self, names: Iterable[str]) -> None:
+        known = {*self.values, *(output.name for output in self.outputs)}
+        for name in names:
+            if name not in known:
+                near = get_close_matches(name, known, 1)
+                raise InputError(f'the model has no value "{name}"', hint=f'did you mean "{near[0]}"?' if near else "")
+
+
+def _declared(value: ValueInfoProto, *, optional: bool = False) -> Declared:
+    return Declared(value.name, type_from(value.type) if value.HasField("type") else None, optional)
+
+
+def load(model: str | os.PathLike[str] | bytes | ModelProto) -> Model:
+    """Load a model from a path, from the bytes of a file, or from a ModelProto.
+
+    Raises ModelError where it is no model, or one whose graph contradicts itself.
+    """
+    return Model(load_model(model))

@@ -1,0 +1,78 @@
+"""What runs: an immutable `Plan` of `Step`s, with the lifetimes of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from onnxeval.dtypes import Tensor
+from onnxeval.registry import Kernel
+from onnxeval.schema import Schema
+from onnxeval.values import Value, ValueType, type_of
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One node, bound. ``""`` stands for an absent input and for an output that nobody wants."""
+
+    label: str  # "count (Loop-16)": what errors, profiles and traces print
+    kernel: Kernel
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    subgraphs: Mapping[str, Plan | TypedBody]
+    injected: frozenset[str]  # which of rng and allocate the kernel names
+    schema: Schema | None  # None for operators outside the standard
+    releases: tuple[str, ...] = ()  # values no later step reads
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A graph or function, ready to run."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    output_types: tuple[ValueType | None, ...]
+    constants: Mapping[str, Tensor]
+    captures: tuple[str, ...]  # names read from the graph around it
+    steps: tuple[Step, ...]
+
+
+@dataclass(slots=True, eq=False)
+class TypedBody:
+    """A function body that the schema builds from input types: compiled when they are known, once for each."""
+
+    build: Callable[[tuple[ValueType | None, ...]], Plan]
+    inputs: tuple[str, ...]
+    captures: tuple[str, ...] = ()
+    output_types: tuple[ValueType | None, ...] = ()
+    plans: dict[tuple[str, ...], Plan] = field(default_factory=dict)
+
+    def plan_for(self, values: Sequence[Value]) -> Plan:
+        """The plan for inputs of these values' types."""
+        types = tuple(None if value is None else type_of(value) for value in values)
+        key = tuple(map(str, types))
+        if key not in self.plans:
+            self.plans[key] = self.build(types)
+        return self.plans[key]
+
+
+def with_releases(steps: Sequence[Step], keep: Collection[str]) -> tuple[Step, ...]:
+    """Let each step release what is read for the last time there, or made there and read nowhere."""
+    seen = {"", *keep}
+    done = []
+    for step in reversed(steps):
+        names = dict.fromkeys((*step.inputs, *_captured(step), *step.outputs))
+        last = tuple(name for name in names if name not in seen)
+        seen.update(last)
+        done.append(replace(step, releases=last) if last else step)
+    return tuple(done[::-1])
+
+
+def _captured(step: Step) -> Iterable[str]:
+    for body in step.subgraphs.values():
+        yield from body.captures
