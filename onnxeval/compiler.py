@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +16,7 @@ from onnxeval.errors import ModelError, UnsupportedOperators
 from onnxeval.graph import (
     Order,
     constants_of,
+    import_versions,
     known_names,
     label_of,
     order_function,
@@ -28,7 +28,6 @@ from onnxeval.registry import STANDARD, Kernel, OpKey, Registry, signature_of
 from onnxeval.schema import (
     STANDARD_DOMAINS,
     Schema,
-    all_schemas,
     attribute_value,
     attribute_values,
     canonical_domain,
@@ -36,9 +35,9 @@ from onnxeval.schema import (
     find_schema,
     function_body,
     has_typed_function_body,
-    known_versions,
     newest_opset,
     typed_function_body,
+    why_missing,
 )
 from onnxeval.tensors import array_from, dense_from, type_from
 from onnxeval.values import Value, ValueType
@@ -47,23 +46,6 @@ from onnxeval.values import Value, ValueType
 def call_function(*inputs: Value, body: Callable[..., tuple[Value, ...]]) -> tuple[Value, ...]:
     """The kernel of every function: what the body gives."""
     return body(*inputs)
-
-
-def import_versions(imports: Iterable[Any], ir_version: int | None = None) -> dict[str, int]:
-    """{domain: version} of opset imports. Raises ModelError where one domain has two versions.
-
-    Files older than IR version 3 have no imports and mean version 1 of the standard's operators.
-    """
-    versions: dict[str, int] = {}
-    for entry in imports:
-        domain = canonical_domain(entry.domain)
-        if versions.setdefault(domain, entry.version) != entry.version:
-            raise ModelError(
-                f'domain "{domain or "ai.onnx"}" is imported at version {versions[domain]} and at {entry.version}'
-            )
-    if not versions and ir_version is not None and ir_version < 3:
-        versions[""] = 1
-    return versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +179,9 @@ class Compiler:
             return self._function_step(node, place, function, wanted, scope)
         if schema is not None and (step := self._body_step(node, place, schema, version, wanted, scope)) is not None:
             return step
-        self._missing[f"{label_of(node, place)}: {_why_missing(self.registry, domain, node.op_type, version)}"] = None
+        self._missing[
+            f"{label_of(node, place)}: {why_missing(domain, node.op_type, version, self.registry.versions(domain, node.op_type))}"
+        ] = None
         return None
 
     def _find_kernel(self, domain: str, op_type: str, version: int, schema: Schema | None) -> tuple[Kernel | None, int]:
@@ -404,20 +388,3 @@ def _top_level_names(graph: GraphProto) -> list[str]:
 def _function_name(function: FunctionProto) -> str:
     name = f"{function.domain}.{function.name}" if function.domain else function.name
     return f"{name}:{function.overload}" if function.overload else name
-
-
-def _why_missing(registry: Registry, domain: str, op_type: str, version: int) -> str:
-    """What there is instead of the operator: other versions, or names like it."""
-    name = f"{domain}.{op_type}" if domain else op_type
-    versions = known_versions(domain, op_type)
-    if domain in STANDARD_DOMAINS and versions and min(versions) > version:
-        return f"{name} exists since opset {min(versions)}, the model imports {version}"
-    if versions := tuple(registry.versions(domain, op_type)):
-        there = ", ".join(map(str, versions))
-        return f"{name} at opset {version} has no kernel, there are versions {there}"
-    if domain not in STANDARD_DOMAINS:
-        return f'{name} is neither a registered operator nor a function of the model (domain "{domain}")'
-    if known_versions(domain, op_type):
-        return f"{name} at opset {version} has no kernel"
-    near = get_close_matches(op_type, {s.key.op_type for s in all_schemas() if s.key.domain == domain}, 1)
-    return f"{name} is no operator of the standard" + (f" (did you mean {near[0]}?)" if near else "")

@@ -6,10 +6,12 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 from onnxeval.errors import ModelError
+from onnxeval.schema import canonical_domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,23 @@ class Order:
     nodes: tuple[int, ...]
     reads: tuple[tuple[str, ...], ...]
     captures: tuple[str, ...]
+
+
+def import_versions(imports: Iterable[Any], ir_version: int | None = None) -> dict[str, int]:
+    """{domain: version} of opset imports. Raises ModelError where one domain has two versions.
+
+    Files older than IR version 3 have no imports and mean version 1 of the standard's operators.
+    """
+    versions: dict[str, int] = {}
+    for entry in imports:
+        domain = canonical_domain(entry.domain)
+        if versions.setdefault(domain, entry.version) != entry.version:
+            raise ModelError(
+                f'domain "{domain or "ai.onnx"}" is imported at version {versions[domain]} and at {entry.version}'
+            )
+    if not versions and ir_version is not None and ir_version < 3:
+        versions[""] = 1
+    return versions
 
 
 def label_of(node: NodeProto, place: int) -> str:

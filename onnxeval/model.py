@@ -19,6 +19,7 @@ from onnxeval.graph import constants_of, known_names
 from onnxeval.limits import Limits, Run
 from onnxeval.loader import Loaded, load_model
 from onnxeval.plan import Plan
+from onnxeval.registry import STANDARD, Registry
 from onnxeval.tensors import type_from
 from onnxeval.values import Dimension, EmptyOptional, TensorType, Value, ValueType
 
@@ -49,11 +50,11 @@ class Model:
     graph, ``warnings`` what a user should know though the model runs.
     """
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: Loaded, registry: Registry = STANDARD) -> None:
         self.proto = loaded.proto
         self.source = loaded.source
         graph = self.proto.graph
-        self._compiler = Compiler(self.proto, loaded.folders)
+        self._compiler = Compiler(self.proto, loaded.folders, registry)
         initialized = set(constants_of(graph))
         self.inputs = tuple(_declared(value, optional=value.name in initialized) for value in graph.input)
         self.outputs = tuple(_declared(value) for value in graph.output)

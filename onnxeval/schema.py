@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -154,6 +155,22 @@ def slot_at(slots: Sequence[Slot], place: int) -> Slot | None:
     if place < len(slots):
         return slots[place]
     return slots[-1] if slots and slots[-1].variadic else None
+
+
+def why_missing(domain: str, op_type: str, version: int, there: Sequence[int]) -> str:
+    """What there is instead of an operator without a kernel: other versions (``there`` have one), or names like it."""
+    name = f"{domain}.{op_type}" if domain else op_type
+    versions = known_versions(domain, op_type)
+    if domain in STANDARD_DOMAINS and versions and min(versions) > version:
+        return f"{name} exists since opset {min(versions)}, the model imports {version}"
+    if there:
+        return f"{name} at opset {version} has no kernel, there are versions {', '.join(map(str, there))}"
+    if domain not in STANDARD_DOMAINS:
+        return f'{name} is neither a registered operator nor a function of the model (domain "{domain}")'
+    if versions:
+        return f"{name} at opset {version} has no kernel"
+    near = get_close_matches(op_type, {s.key.op_type for s in all_schemas() if s.key.domain == domain}, 1)
+    return f"{name} is no operator of the standard" + (f" (did you mean {near[0]}?)" if near else "")
 
 
 # Attributes

@@ -1,0 +1,66 @@
+"""A kernel and its schema's function body agree: on the shipped cases the body alone gives the expected outputs."""
+
+import pytest
+from conformance.test_conformance import RANDOM, assert_same
+
+from onnxeval.errors import UnsupportedOperators
+from onnxeval.loader import Loaded
+from onnxeval.model import Model
+from onnxeval.registry import STANDARD, Kernel, OpKey, Registry
+from onnxeval.schema import Schema, canonical_domain, find_schema, has_typed_function_body
+from onnxeval.suite import Case, load_cases
+
+
+class Without(Registry):
+    """The standard registry less one kernel."""
+
+    def __init__(self, key: OpKey) -> None:
+        super().__init__()
+        self._missing = key
+
+    def load_section(self, section: str) -> None:
+        STANDARD.load_section(section)
+
+    def __getitem__(self, key: OpKey) -> Kernel:
+        if key == self._missing:
+            raise KeyError(key)
+        return STANDARD[key]
+
+    def versions(self, domain: str, op_type: str) -> list[int]:
+        return STANDARD.versions(domain, op_type)
+
+
+def schema_with_body(case: Case) -> Schema | None:
+    """The schema of a one-node model, where it brings a function body."""
+    model = case.model
+    if case.kind != "node" or len(model.graph.node) != 1:
+        return None
+    (node,) = model.graph.node
+    imports = {canonical_domain(entry.domain): entry.version for entry in model.opset_import}
+    domain = canonical_domain(node.domain)
+    schema = find_schema(domain, node.op_type, imports.get(domain, 0))
+    if schema is None or not (schema.definition.has_function or has_typed_function_body(schema)):
+        return None
+    return schema
+
+
+BODIES = {c.name: (c, schema) for c in load_cases() if (schema := schema_with_body(c)) and c.name not in RANDOM}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_the_body_gives_the_expected_outputs(name: str) -> None:
+    case, schema = BODIES[name]
+    model = Model(Loaded(case.model, name, ()), Without(schema.key))
+    for inputs, wanted in case.data_sets:
+        try:
+            got = model.run(dict(zip([i.name for i in model.inputs], inputs, strict=False)))
+        except UnsupportedOperators as error:
+            pytest.skip(
+                f"an operator of the body is not there yet, or there is none for these inputs: {error.missing[0]}"
+            )
+        for one, other in zip(got.values(), wanted, strict=True):
+            assert_same(one, other, case)
+
+
+def test_there_are_bodies_to_compare() -> None:
+    assert len(BODIES) > 300
