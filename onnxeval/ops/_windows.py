@@ -1,0 +1,233 @@
+"""The windows of pools and convolutions: how many there are on each axis, where they lie, what they see.
+
+Window ``o`` of an axis has its tap ``t`` at element ``o * stride + t * dilation - begin`` of the input. What lies
+outside the input is padding. All versions of Conv, MaxPool, AveragePool and LpPool mean the same windows, as the
+newest texts spell them out:
+
+* ``auto_pad`` NOTSET: as many as fit between the pads. With ``ceil_mode`` a last one may reach over the end padding,
+  as long as it does not start in it.
+* SAME_UPPER, SAME_LOWER: ceil(size / stride), padded as little as that needs and never by less than nothing.
+* VALID: as many as fit without padding. The texts' formulas leave ``ceil_mode`` without effect under ``auto_pad``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from onnxeval.dtypes import Tensor
+from onnxeval.ops._allocate import Allocate
+
+AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The windows along one axis of ``size`` elements, padded by ``begin`` and ``end`` more."""
+
+    size: int
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+    end: int
+    count: int
+
+    def taps(self) -> Iterator[tuple[int, slice, slice]]:
+        """Each tap that some window has on the input, the windows that do, and the elements they have under it.
+
+        The two slices are of the same length.
+        """
+        first_tap = max(0, _ceil_div(self.begin - (self.count - 1) * self.stride, self.dilation))
+        last_tap = min(self.kernel - 1, (self.begin + self.size - 1) // self.dilation)
+        for tap in range(first_tap, last_tap + 1):
+            offset = tap * self.dilation - self.begin
+            first = max(0, _ceil_div(-offset, self.stride))
+            last = min(self.count - 1, (self.size - 1 - offset) // self.stride)
+            if first <= last:
+                element = first * self.stride + offset
+                elements = slice(element, element + (last - first) * self.stride + 1, self.stride)
+                yield tap, slice(first, last + 1), elements
+
+    def seen(self) -> Tensor:
+        """For each window the number of its taps on the input."""
+        return self._taps_before(self.begin + self.size) - self._taps_before(self.begin)
+
+    def padded(self) -> Tensor:
+        """For each window the number of its taps on the input and its padding; beyond them `ceil_mode` has none."""
+        return self._taps_before(self.begin + self.size + self.end)
+
+    def __str__(self) -> str:
+        return (
+            f"size {self.size}, kernel {self.kernel}, stride {self.stride}, dilation {self.dilation}, "
+            f"pads {self.begin} and {self.end}"
+        )
+
+    def _taps_before(self, position: int) -> Tensor:
+        """For each window the number of its taps before a position, counted from the first padding element."""
+        room = position - self.stride * np.arange(self.count)
+        return np.clip(-(-room // self.dilation), 0, self.kernel)
+
+
+def windows_of(
+    sizes: Sequence[int],
+    kernel_shape: Sequence[int],
+    *,
+    auto_pad: str,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None = None,
+    ceil_mode: int = 0,
+) -> tuple[Windows, ...]:
+    """The windows along each spatial axis, from the attributes as they stand in the node.
+
+    Raises ValueError where an attribute has the wrong length or is out of range, and where a window does not fit.
+    """
+    rank = len(sizes)
+    kernels = per_axis(kernel_shape, rank, "kernel_shape", least=1)
+    steps = per_axis(strides, rank, "strides", least=1)
+    spreads = per_axis(dilations, rank, "dilations", least=1)
+    begins, ends = pads_of(pads, rank, auto_pad)
+    return tuple(
+        _windows(axis, size, kernel, stride, dilation, begin, end, auto_pad, ceil_mode)
+        for axis, (size, kernel, stride, dilation, begin, end) in enumerate(
+            zip(sizes, kernels, steps, spreads, begins, ends, strict=True)
+        )
+    )
+
+
+def per_axis(values: Sequence[int] | None, rank: int, name: str, *, least: int) -> tuple[int, ...]:
+    """An attribute with one value for each spatial axis, ``least`` where the node leaves it out."""
+    if values is None:
+        return (least,) * rank
+    if len(values) != rank:
+        raise ValueError(
+            f"{name} {list(values)} has {len(values)} values, expected one for each of {rank} spatial axes"
+        )
+    if any(value < least for value in values):
+        raise ValueError(f"{name} {list(values)} has a value below {least}")
+    return tuple(values)
+
+
+def pads_of(pads: Sequence[int] | None, rank: int, auto_pad: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The padding before and after each spatial axis that ``pads`` asks for.
+
+    Raises ValueError where ``auto_pad`` is unknown or asks for another padding.
+    """
+    if auto_pad not in AUTO_PADS:
+        raise ValueError(f"auto_pad {auto_pad!r} is none of {', '.join(AUTO_PADS)}")
+    if pads is None:
+        return (0,) * rank, (0,) * rank
+    if len(pads) != 2 * rank:
+        raise ValueError(f"pads {list(pads)} has {len(pads)} values, expected two for each of {rank} spatial axes")
+    if any(pad < 0 for pad in pads):
+        raise ValueError(f"pads {list(pads)} has a negative value")
+    if auto_pad != "NOTSET" and any(pads):
+        raise ValueError(f"pads {list(pads)} cannot be used together with auto_pad {auto_pad}")
+    return tuple(pads[:rank]), tuple(pads[rank:])
+
+
+def split_pads(total: int, *, more_at_end: bool) -> tuple[int, int]:
+    """A padding of ``total`` elements on both sides of an axis; where that is odd, one side gets one more."""
+    less = total // 2
+    return (less, total - less) if more_at_end else (total - less, less)
+
+
+def reach(kernel: int, dilation: int) -> int:
+    """The elements from the first to the last tap of a window."""
+    return (kernel - 1) * dilation + 1
+
+
+def spatial_axes(x: Tensor) -> tuple[int, ...]:
+    """The axes after batch and channels. Raises ValueError where there are none."""
+    if x.ndim < 3:
+        raise ValueError(f"the input has rank {x.ndim}, expected at least 3 (N, C, D1, ...)")
+    return tuple(range(2, x.ndim))
+
+
+def whole_planes(x: Tensor) -> tuple[int, ...]:
+    """`spatial_axes`, for one window over all of them. Raises ValueError where planes hold nothing."""
+    if 0 in x.shape[2:]:
+        raise ValueError(f"the planes of an input of shape {x.shape} are empty")
+    return spatial_axes(x)
+
+
+def patches(x: Tensor, windows: Sequence[Windows], allocate: Allocate) -> Tensor:
+    """(N, C, *sizes) -> (N, C, *kernel, *counts): under each tap what each window sees, zero in the padding.
+
+    A view, of ``x`` itself where there is no padding.
+    """
+    axes = spatial_axes(x)
+    if any(w.begin or w.end for w in windows):
+        padded = allocate((*x.shape[:2], *(w.begin + w.size + w.end for w in windows)), x.dtype)
+        padded[...] = 0
+        padded[at(2, *(slice(w.begin, w.begin + w.size) for w in windows))] = x
+        x = padded
+    every = sliding_window_view(x, tuple(reach(w.kernel, w.dilation) for w in windows), axes)
+    steps = (*(w.stride for w in windows), *(w.dilation for w in windows))
+    wanted = every[at(2, *(slice(None, None, step) for step in steps))]
+    return np.moveaxis(wanted, axes, tuple(axis + len(axes) for axis in axes))
+
+
+def at(axis: int, *places: slice) -> tuple[slice, ...]:
+    """An index for ``places`` on the axes from ``axis`` on, and all of the others."""
+    return (*(slice(None) for _ in range(axis)), *places)
+
+
+def slide(x: Tensor, windows: Sequence[Windows], combine: np.ufunc, start: float, allocate: Allocate) -> Tensor:
+    """(N, C, *sizes) -> (N, C, *counts): what each window sees of the input, combined from ``start`` on.
+
+    ``combine`` must not mind the order, for one axis goes after the other.
+    """
+    for axis, w in enumerate(windows, start=2):
+        combined = allocate((*x.shape[:axis], w.count, *x.shape[axis + 1 :]), x.dtype)
+        combined[...] = start
+        for _, which, elements in w.taps():
+            target = combined[at(axis, which)]
+            combine(target, x[at(axis, elements)], out=target)
+        x = combined
+    return x
+
+
+def check_seen(windows: Sequence[Windows]) -> None:
+    """Raise ValueError where a window has no tap on the input."""
+    for axis, w in enumerate(windows):
+        seen = w.seen()
+        if not seen.all():
+            raise ValueError(f"window {int(np.argmin(seen))} of spatial axis {axis} sees nothing but padding: {w}")
+
+
+def _windows(
+    axis: int,
+    size: int,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    begin: int,
+    end: int,
+    auto_pad: str,
+    ceil_mode: int,
+) -> Windows:
+    length = reach(kernel, dilation)
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        count = _ceil_div(size, stride)
+        total = max(0, (count - 1) * stride + length - size)
+        begin, end = split_pads(total, more_at_end=auto_pad == "SAME_UPPER")
+        return Windows(size, kernel, stride, dilation, begin, end, count)
+    room = begin + size + end - length
+    count = room // stride + 1
+    if ceil_mode and auto_pad == "NOTSET":
+        count = min(_ceil_div(room, stride) + 1, _ceil_div(begin + size, stride))
+    if count < 1:
+        raise ValueError(
+            f"spatial axis {axis} has no window: its size {size} with pads {begin} and {end} is less than "
+            f"the {length} elements that kernel {kernel} with dilation {dilation} takes"
+        )
+    return Windows(size, kernel, stride, dilation, begin, end, count)
+
+
+def _ceil_div(dividend: int, divisor: int) -> int:
+    return -(-dividend // divisor)
