@@ -1,0 +1,71 @@
+"""GRU: one layer whose state moves towards a candidate as far as its update gate lets it.
+
+Versions 1 and 3 have ``output_sequence``; ``linear_before_reset`` came in 3, ``layout`` in 14.
+"""
+
+from __future__ import annotations
+
+from onnxeval.dtypes import Tensor
+from onnxeval.ops._precision import in_float32
+from onnxeval.ops.rnn._layer import Cell, Layer
+from onnxeval.registry import op
+
+
+@op("GRU", versions=(1, 3, 7, 14, 22))
+@in_float32
+def gru(
+    x: Tensor,
+    weights: Tensor,
+    recurrence: Tensor,
+    bias: Tensor | None,
+    sequence_lens: Tensor | None,
+    initial_h: Tensor | None,
+    *,
+    activations: tuple[str, ...] | None,
+    activation_alpha: tuple[float, ...] | None,
+    activation_beta: tuple[float, ...] | None,
+    clip: float | None,
+    direction: str,
+    hidden_size: int | None,
+    linear_before_reset: int = 0,
+    layout: int = 0,
+    output_sequence: int = 0,  # noqa: ARG001  it only says whether Y may be left out
+) -> tuple[Tensor, ...]:
+    """(Y [time, directions, batch, hidden], Y_h [directions, batch, hidden]) of x [time, batch, features].
+
+    The gates stand in the order update, reset, hidden. With ``layout`` 1 the batch comes first. Source: GRU-22.
+    """
+    layer = Layer(
+        x,
+        weights,
+        recurrence,
+        bias,
+        sequence_lens,
+        gates=3,
+        direction=direction,
+        hidden_size=hidden_size,
+        layout=layout,
+    )
+    names = activations or ("Sigmoid", "Tanh") * len(weights)
+    functions = layer.activations(names, activation_alpha, activation_beta, clip, count=2)
+    gates = 2 * layer.hidden  # columns of update and reset; those of the candidate follow
+    input_bias, recurrence_bias = layer.biases
+
+    def cell_of(d: int) -> Cell:
+        squash, candidate_of = functions[d]
+        across, to_candidate = recurrence[d, :gates].T, recurrence[d, gates:].T
+        gate_bias, candidate_bias = recurrence_bias[d, :gates], recurrence_bias[d, gates:]
+
+        def cell(inputs: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
+            both = squash(inputs[:, :gates] + hidden @ across + gate_bias)
+            update, reset = both[:, : layer.hidden], both[:, layer.hidden :]
+            if linear_before_reset:
+                memory = reset * (hidden @ to_candidate + candidate_bias)
+            else:
+                memory = (reset * hidden) @ to_candidate + candidate_bias
+            candidate = candidate_of(inputs[:, gates:] + memory)
+            return ((1 - update) * candidate + update * hidden,)
+
+        return cell
+
+    return layer.run(cell_of, (initial_h,), input_bias)
