@@ -259,8 +259,16 @@ class Compiler:
         check_arity(schema, node.input, node.output)
         defaults = {n: a.default_value for n, a in schema.definition.attributes.items() if a.default_value.type}
         references = {**defaults, **{a.name: a for a in given}}
+
+        def only_listed(body: FunctionProto) -> FunctionProto:
+            """The body of a schema need not make the optional outputs that the node does not list."""
+            listed = list(node.output) + [""] * (len(body.output) - len(node.output))
+            body.output[:] = [name if given else "" for name, given in zip(body.output, listed, strict=True)]
+            return body
+
         if (body := function_body(schema, opset)) is not None:
             imports = {**scope.imports, **import_versions(body.opset_import)}
+            body = only_listed(body)
             plan = self._function_plan(body, f"{schema.label} at {opset}", references, imports, scope)
             return replace(self._call_step(node, place, plan, wanted), schema=schema)
         if not has_typed_function_body(schema):
@@ -271,7 +279,7 @@ class Compiler:
             if built is None:
                 raise UnsupportedOperators([f"{schema.label}: its schema builds no function body for these inputs"])
             imports = {**scope.imports, **import_versions(built.opset_import)}
-            plan = self._function_body(built, schema.label, references, imports, scope)
+            plan = self._function_body(only_listed(built), schema.label, references, imports, scope)
             if self._missing:
                 raise UnsupportedOperators(list(self._missing))
             return plan
@@ -300,7 +308,7 @@ class Compiler:
         scope: _Scope,
     ) -> Plan:
         values = tuple(sorted((key, a.SerializeToString(deterministic=True)) for key, a in references.items()))
-        key = (name, function.overload, values)
+        key = (name, function.overload, values, tuple(function.output))
         if name in scope.calls:
             raise ModelError(f"function {name} calls itself: {' > '.join([*scope.calls, name])}")
         if key not in self._function_plans:
@@ -317,7 +325,7 @@ class Compiler:
     ) -> Plan:
         inner = _Scope(imports, references, (*scope.calls, name))
         try:
-            order = order_function(function)
+            order = order_function(function, function.output)
         except ModelError as error:
             raise ModelError(f"function {name}: {error}") from error
         kept, wanted = _needed(function.node, order, function.output)

@@ -79,10 +79,13 @@ def order_graph(graph: GraphProto) -> Order:
     return _order(graph.node, {*inputs, *initializers}, outputs)
 
 
-def order_function(function: FunctionProto) -> Order:
-    """A function's nodes in dependency order; it may capture nothing. Raises ModelError as `order_graph` does."""
+def order_function(function: FunctionProto, outputs: Iterable[str]) -> Order:
+    """The order of a function's nodes; it may capture nothing, and must make ``outputs`` ("" is none of them).
+
+    Raises ModelError as `order_graph` does.
+    """
     _refuse_doubles("function input", function.input)
-    order = _order(function.node, set(function.input), function.output)
+    order = _order(function.node, set(function.input), outputs)
     if order.captures:
         raise ModelError(undefined_message(order.captures[0], known_names(function.node, function.input)))
     return order
