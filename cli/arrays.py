@@ -1,0 +1,68 @@
+"""Arrays in NumPy's own format, which knows neither ONNX's narrow types nor its strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onnxeval.dtypes import NAMES, STRING, SUB_BYTE_BITS, DType, Tensor, integer_range, is_integer, name_of
+from onnxeval.values import OptionalType, TensorType, ValueType
+
+
+def read_array(file: Any) -> Tensor:
+    """An array in NumPy's format, never a pickled one. Raises ValueError where it is broken or something follows it."""
+    array = np.lib.format.read_array(file, allow_pickle=False)
+    if file.read(1):
+        raise ValueError("more data follows the array")
+    return array
+
+
+def as_declared(array: Tensor, declared: ValueType | None) -> Tensor:
+    """What a file could not say, put back from the declared type; no number changes.
+
+    Text becomes an object array of ``str``, raw bytes (bfloat16, float8, int4 ...) get the declared dtype, and the byte
+    order becomes this machine's. Raises ValueError where the elements are of no type that ONNX knows.
+    """
+    if array.dtype.kind in "SU":
+        return _as_text(array)
+    if array.dtype.kind == "V" and array.dtype.names is None:
+        return _as_raw(array, declared)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype not in NAMES:
+        raise ValueError(f"holds {array.dtype}, which is no ONNX element type")
+    return array
+
+
+def _as_text(array: Tensor) -> Tensor:
+    texts = array.astype(object)
+    if array.dtype.kind == "S":
+        texts = np.frompyfunc(bytes.decode, 1, 1)(texts)
+        texts = texts if isinstance(texts, np.ndarray) else np.array(texts, object)
+    return texts
+
+
+def _as_raw(array: Tensor, declared: ValueType | None) -> Tensor:
+    if isinstance(declared, OptionalType):
+        declared = declared.element
+    dtype: DType | None = declared.dtype if isinstance(declared, TensorType) else None
+    size = array.dtype.itemsize
+    if dtype is None or dtype == STRING or dtype.itemsize != size:
+        wanted = name_of(dtype) if dtype is not None else "nothing"
+        raise ValueError(f"holds raw elements of {size} bytes, the model declares {wanted}")
+    codes = np.ascontiguousarray(array)
+    if dtype in SUB_BYTE_BITS:
+        _refuse_stray_bits(codes.view(np.uint8), dtype)
+    return codes.view(dtype)
+
+
+def _refuse_stray_bits(codes: Tensor, dtype: DType) -> None:
+    """A type narrower than a byte is stored one a byte: sign or zeros must fill the rest."""
+    if is_integer(dtype):
+        low, high = integer_range(dtype)
+        numbers = codes.view(np.int8) if low < 0 else codes
+        stray = (numbers < low) | (numbers > high)
+    else:
+        numbers, stray = codes, codes >= 1 << SUB_BYTE_BITS[dtype]
+    if stray.any():
+        raise ValueError(f"holds the byte {numbers[stray][0]}, which is no {name_of(dtype)}")

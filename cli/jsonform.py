@@ -1,0 +1,73 @@
+"""Values as strict JSON: any parser reads it, and nothing is lost.
+
+Every value is an object with its ``type``. A tensor has ``dtype``, ``shape`` and ``data``, nested lists by shape, in
+which NaN and the infinities are the strings "NaN", "Infinity" and "-Infinity", a complex number is a pair, and an
+integer is an integer however large. A sequence has ``items``; a map has ``entries``, pairs of a key and a value; an
+optional that holds nothing has neither.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from onnxeval.dtypes import STRING, Tensor, name_of
+from onnxeval.values import EmptyOptional, Value, type_of
+
+from .digits import comparable
+
+
+def document(content: dict[str, Any]) -> str:
+    """The text of a JSON document, in ASCII, ended by a line break."""
+    return json.dumps(content, allow_nan=False) + "\n"
+
+
+def value_form(value: Value) -> dict[str, Any]:
+    """A value as an object that `document` takes."""
+    if isinstance(value, np.ndarray):
+        return {
+            "type": "tensor",
+            "dtype": name_of(value.dtype),
+            "shape": list(value.shape),
+            "data": _data(comparable(value)),
+        }
+    if isinstance(value, list):
+        return {"type": "sequence", "of": str(type_of(value)), "items": [value_form(item) for item in value]}
+    if isinstance(value, dict):
+        entries = [[_plain(key), _entry(entry)] for key, entry in value.items()]
+        return {"type": "map", "of": str(type_of(value)), "entries": entries}
+    if isinstance(value, EmptyOptional):
+        return {"type": "optional", "of": str(value.element_type or "unknown")}
+    return value_form(np.array(value, object if isinstance(value, str) else None))
+
+
+def _entry(value: Value) -> Any:
+    """What a map holds: most hold plain numbers or strings."""
+    if isinstance(value, (list, dict, EmptyOptional)) or (isinstance(value, np.ndarray) and value.ndim):
+        return value_form(value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else _data(comparable(np.asarray(value)))
+
+
+def _data(array: Tensor) -> Any:
+    if array.dtype == STRING:
+        return array.tolist()
+    if array.dtype.kind == "c":
+        return _data(np.stack([array.real, array.imag], axis=-1))
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        names = np.frompyfunc(_special, 1, 1)(array)
+        return names.tolist() if isinstance(names, np.ndarray) else names
+    return array.tolist()
+
+
+def _special(element: Any) -> float | str:
+    number = float(element)
+    if math.isnan(number):
+        return "NaN"
+    return number if math.isfinite(number) else "Infinity" if number > 0 else "-Infinity"

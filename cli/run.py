@@ -1,0 +1,162 @@
+"""`onnxeval run`: feed a model, run it, show and save what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onnxeval.errors import InputError
+
+if TYPE_CHECKING:
+    from onnxeval.model import Model
+    from onnxeval.values import Value, ValueType
+
+
+@click.command(short_help="Run a model and print or save its outputs.")
+@click.argument("model")
+@click.option(
+    "-i",
+    "--input",
+    "inputs",
+    metavar="[NAME=]VALUE",
+    multiple=True,
+    help="A value for an input, or a file of several (see below). Repeat it for each.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    metavar="NAME|GLOB",
+    multiple=True,
+    help="Show only these values: outputs or any value inside the graph, by name or by pattern. Repeatable.",
+)
+@click.option(
+    "--save",
+    metavar="PATH",
+    help="Also save the values: all to a .npz file, one to a .npy file, or a file each to a folder.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print: laid out for people, or JSON with every element.",
+)
+@click.option("--full", is_flag=True, help="Print every element of large tensors.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators repeat themselves.")
+def run(
+    model: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    save: str | None,
+    form: str,
+    full: bool,
+    seed: int | None,
+) -> None:
+    r"""Run MODEL (.onnx, .onnxtxt or .json) and print its outputs: name, type, range and elements.
+
+    \b
+    Examples:
+      onnxeval run model.onnx --input x.npy            the only input, from a file
+      onnxeval run model.onnx -i x.npy -i mask=true    two inputs, one by name
+      onnxeval run model.onnx -i 'x=[[1, 2], [3, 4]]'  elements typed in place
+      onnxeval run model.onnx -i feeds.npz             every input, by the names in the file
+      onnxeval run model.onnx -i test_data_set_0       a folder of input_0.pb, input_1.pb ...
+      onnxeval run model.onnx -i x.npy -o '*conv*'     values inside the graph, by pattern
+      onnxeval run model.onnx -i x.npy --save out.npz  keep the outputs
+      onnxeval run model.onnx -i x.npy --format json | jq '.outputs[0].data'
+
+    \b
+    VALUE is one of:
+      x.npy           an array
+      feeds.npz       arrays under the names of inputs; feeds.npz:key is one of them
+      x.pb            a TensorProto, or a SequenceProto or OptionalProto where the input is one
+      test_data_set_0 a folder of input_0.pb ..., or of files named as the inputs
+      out.json        what --format json printed
+      3.5  [[1, 2]]  true  "text"   typed in place, as in JSON, in the type of the input
+      -               a .npy or .npz file on standard input
+
+    A VALUE without NAME goes to the one input that no other option fills. The types have to be what the model declares:
+    nothing is cast. In a GLOB, * stands for any text, / included.
+    """
+    import onnxeval
+
+    from . import screen
+    from .feeds import read_feeds
+
+    target = None
+    if save is not None:
+        from .saving import open_target
+
+        target = open_target(save)
+    loaded = onnxeval.load(model)
+    names = choose_outputs(outputs, loaded) if outputs else None
+    results = loaded.run(read_feeds(inputs, loaded.inputs), names, seed=seed)
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    typed = _with_types(results, loaded)
+    if target is not None:
+        for note in target.save(typed):
+            click.echo(f"note: {note}", err=True)
+        click.echo(f"saved {', '.join(typed)} to {target.path}", err=True)
+    if form == "json":
+        from .jsonform import document, value_form
+
+        entries = [{"name": name, **value_form(value)} for name, (value, _) in typed.items()]
+        screen.write(document({"outputs": entries}))
+    else:
+        on = screen.screen()
+        screen.show(_lines(typed, on, full), on)
+
+
+def choose_outputs(patterns: Sequence[str], model: Model) -> list[str]:
+    """The values that `--output` names, in the order asked, those of a pattern in the graph's order."""
+    from fnmatch import translate
+    from re import compile as compile_pattern
+
+    declared = [output.name for output in model.outputs]
+    known = list(dict.fromkeys([*model.values, *declared]))
+    every = set(known)
+    chosen: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern in every:
+            chosen[pattern] = None
+            continue
+        matches = compile_pattern(translate(pattern)).match
+        found = [name for name in known if matches(name)]
+        if not found:
+            from difflib import get_close_matches
+
+            near = get_close_matches(pattern, known, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"the outputs are: {', '.join(declared)}"
+            raise InputError(f"the model has no value {pattern!r}, as a name or as a pattern", hint=hint)
+        chosen.update(dict.fromkeys(found))
+    return list(chosen)
+
+
+def _with_types(results: Mapping[str, Value], model: Model) -> dict[str, tuple[Value, ValueType | None]]:
+    """Each result with the type that the model declares for it; an optional that holds nothing says so."""
+    from onnxeval.values import EmptyOptional, OptionalType
+
+    declared = {output.name: output.type for output in model.outputs}
+    typed = {}
+    for name, value in results.items():
+        value_type = declared.get(name)
+        if value is None:
+            value = EmptyOptional(value_type.element if isinstance(value_type, OptionalType) else None)
+        typed[name] = (value, value_type)
+    return typed
+
+
+def _lines(typed: Mapping[str, tuple[Value, Any]], on: Any, full: bool) -> Iterator[Any]:
+    from .render import value_lines
+
+    for place, (name, (value, _)) in enumerate(typed.items()):
+        if place:
+            yield []
+        yield from value_lines(name, value, on, full=full)
+    if not typed:
+        click.echo("the model has no outputs", err=True)
