@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
+from onnxeval.attributes import custom_attributes, resolved
 from onnxeval.dtypes import Tensor
 from onnxeval.errors import ModelError, UnsupportedOperators
 from onnxeval.graph import (
@@ -28,7 +28,6 @@ from onnxeval.registry import STANDARD, Kernel, OpKey, Registry, signature_of
 from onnxeval.schema import (
     STANDARD_DOMAINS,
     Schema,
-    attribute_value,
     attribute_values,
     canonical_domain,
     check_arity,
@@ -77,7 +76,7 @@ class Compiler:
         self._functions = self._index_functions()
         self._function_plans: dict[Any, Plan] = {}
         self._constants: dict[str, Tensor] = {}
-        self._missing: dict[str, None] = {}
+        self._missing: dict[tuple[str, str], None] = {}
 
     def compile(self, outputs: Sequence[str] | None = None, fed: Collection[str] = ()) -> Plan:
         """The plan that computes ``outputs`` (the graph's own unless given), initializers in ``fed`` left open.
@@ -179,9 +178,8 @@ class Compiler:
             return self._function_step(node, place, function, wanted, scope)
         if schema is not None and (step := self._body_step(node, place, schema, version, wanted, scope)) is not None:
             return step
-        self._missing[
-            f"{label_of(node, place)}: {why_missing(domain, node.op_type, version, self.registry.versions(domain, node.op_type))}"
-        ] = None
+        reason = why_missing(domain, node.op_type, version, self.registry.versions(domain, node.op_type))
+        self._missing[label_of(node, place), reason] = None
         return None
 
     def _find_kernel(self, domain: str, op_type: str, version: int, schema: Schema | None) -> tuple[Kernel | None, int]:
@@ -205,14 +203,14 @@ class Compiler:
     ) -> Step:
         signature = signature_of(kernel)
         inputs = tuple(node.input)
-        given = _resolved(node.attribute, scope)
+        given = resolved(node.attribute, scope.references)
         if schema is not None:
             check_arity(schema, inputs, node.output)
             attributes: Mapping[str, Any] = attribute_values(given, schema, self.folders)
         else:
             if len(inputs) > len(signature.positional) and not signature.variadic:
                 raise ModelError(f"it takes {len(signature.positional)} inputs, {len(inputs)} given")
-            attributes = _custom_attributes(given, signature.attributes, self.folders)
+            attributes = custom_attributes(given, signature.attributes, self.folders)
         graphs = {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}
         if graphs or "n_outputs" in signature.injected:
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
@@ -243,7 +241,7 @@ class Compiler:
                 raise ModelError(f"function {name} has {len(declared)} {what}s, {len(given)} given")
         references = {a.name: a for a in function.attribute_proto}
         known = {*references, *function.attribute}
-        for attribute in _resolved(node.attribute, scope):
+        for attribute in resolved(node.attribute, scope.references):
             if attribute.name not in known:
                 raise ModelError(f'function {name} has no attribute "{attribute.name}"')
             references[attribute.name] = attribute
@@ -254,7 +252,7 @@ class Compiler:
         self, node: NodeProto, place: int, schema: Schema, opset: int, wanted: set[str], scope: _Scope
     ) -> Step | None:
         """A step that runs the function body of the schema; None where the schema has none."""
-        given = _resolved(node.attribute, scope)
+        given = resolved(node.attribute, scope.references)
         attribute_values(given, schema, self.folders)
         check_arity(schema, node.input, node.output)
         defaults = {n: a.default_value for n, a in schema.definition.attributes.items() if a.default_value.type}
@@ -277,7 +275,8 @@ class Compiler:
         def build(types: tuple[ValueType | None, ...]) -> Plan:
             built = typed_function_body(schema, opset, node, types)
             if built is None:
-                raise UnsupportedOperators([f"{schema.label}: its schema builds no function body for these inputs"])
+                reason = f"the schema of {schema.label} builds no function body for these inputs"
+                raise UnsupportedOperators([(label_of(node, place), reason)])
             imports = {**scope.imports, **import_versions(built.opset_import)}
             plan = self._function_body(only_listed(built), schema.label, references, imports, scope)
             if self._missing:
@@ -353,36 +352,6 @@ def _needed(nodes: Sequence[NodeProto], order: Order, outputs: Iterable[str]) ->
             kept.append(place)
             wanted.update(order.reads[place])
     return kept[::-1], wanted
-
-
-def _resolved(attributes: Iterable[AttributeProto], scope: _Scope) -> list[AttributeProto]:
-    """A node's attributes with references to the enclosing function's put in; one that was not given vanishes."""
-    resolved = []
-    for attribute in attributes:
-        if not attribute.ref_attr_name:
-            resolved.append(attribute)
-        elif scope.references is None:
-            raise ModelError(
-                f'the attribute "{attribute.name}" refers to "{attribute.ref_attr_name}", but stands in no function'
-            )
-        elif (given := scope.references.get(attribute.ref_attr_name)) is not None:
-            copy = AttributeProto()
-            copy.CopyFrom(given)
-            copy.name = attribute.name
-            resolved.append(copy)
-    return resolved
-
-
-def _custom_attributes(
-    attributes: Iterable[AttributeProto], declared: Mapping[str, Any], folders: Iterable[Path]
-) -> dict[str, Any]:
-    """The attributes of an operator without a schema: the kernel's own signature says what there is."""
-    given = {attribute.name: attribute_value(attribute, folders) for attribute in attributes}
-    if unknown := sorted(given.keys() - declared.keys()):
-        raise ModelError(f'it has no attribute "{unknown[0]}" (it has: {", ".join(declared) or "none"})')
-    if missing := [n for n, default in declared.items() if default is inspect.Parameter.empty and n not in given]:
-        raise ModelError(f"it needs the attribute {', '.join(missing)}")
-    return given
 
 
 def _declared_type(value: ValueInfoProto) -> ValueType | None:

@@ -46,14 +46,26 @@ class ModelError(OnnxEvalError):
 
 
 class UnsupportedOperators(OnnxEvalError):  # noqa: N818  # what is wrong, in the plural
-    """The model needs operators that have no kernel; the message lists all of them."""
+    """The model needs operators that have no kernel.
+
+    ``missing`` holds a (node, reason) for each; the message gathers the nodes of one reason in a line.
+    """
 
     exit_code = 4
 
-    def __init__(self, missing: Sequence[str], *, hint: str = "") -> None:
+    def __init__(self, missing: Sequence[tuple[str, str]], *, hint: str = "") -> None:
         self.missing = tuple(missing)
-        lines = "\n".join(f"  {line}" for line in self.missing)
-        super().__init__(f"no kernel for {len(self.missing)} of the model's operators:\n{lines}", hint=hint)
+        nodes: dict[str, list[str]] = {}
+        for node, reason in self.missing:
+            nodes.setdefault(reason, []).append(node)
+        lines = "\n".join(f"  {reason}: {_some(labels)}" for reason, labels in nodes.items())
+        super().__init__(f"{len(self.missing)} of the model's nodes have no kernel:\n{lines}", hint=hint)
+
+
+def _some(labels: Sequence[str], most: int = 4) -> str:
+    """The first few labels, and how many more there are."""
+    rest = len(labels) - most
+    return ", ".join(labels[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 class InputError(OnnxEvalError):

@@ -17,10 +17,11 @@ import onnx.defs
 from onnx import AttributeProto, FunctionProto, NodeProto
 from onnx.defs import OpSchema
 
+from onnxeval.attributes import attribute_value, kind_name, kind_of
 from onnxeval.dtypes import BY_NAME, NAMES, DType, name_of
 from onnxeval.errors import ModelError
 from onnxeval.registry import OpKey
-from onnxeval.tensors import array_from, dense_from, type_from, type_proto
+from onnxeval.tensors import type_proto
 from onnxeval.values import ValueType
 
 #: The domains whose operators onnx.defs describes.
@@ -176,79 +177,6 @@ def why_missing(domain: str, op_type: str, version: int, there: Sequence[int]) -
 # Attributes
 
 
-def attribute_value(attribute: AttributeProto, folders: Iterable[Path] = ()) -> Any:
-    """An attribute as kernels take it (see ops/README.md); graphs stay GraphProtos.
-
-    Raises ModelError where it contradicts itself.
-    """
-    kinds = AttributeProto
-    match kind_of(attribute):
-        case kinds.INT:
-            return attribute.i
-        case kinds.FLOAT:
-            return attribute.f
-        case kinds.STRING:
-            return _text(attribute.name, attribute.s)
-        case kinds.INTS:
-            return tuple(attribute.ints)
-        case kinds.FLOATS:
-            return tuple(attribute.floats)
-        case kinds.STRINGS:
-            return tuple(_text(attribute.name, s) for s in attribute.strings)
-        case kinds.TENSOR:
-            return array_from(attribute.t, folders)
-        case kinds.TENSORS:
-            return tuple(array_from(t, folders) for t in attribute.tensors)
-        case kinds.SPARSE_TENSOR:
-            return dense_from(attribute.sparse_tensor, folders)
-        case kinds.SPARSE_TENSORS:
-            return tuple(dense_from(t, folders) for t in attribute.sparse_tensors)
-        case kinds.TYPE_PROTO:
-            return type_from(attribute.tp)
-        case kinds.TYPE_PROTOS:
-            return tuple(map(type_from, attribute.type_protos))
-        case kinds.GRAPH:
-            return attribute.g
-        case kinds.GRAPHS:
-            return tuple(attribute.graphs)
-        case kind:
-            raise ModelError(f'attribute "{attribute.name}" has the unknown type {kind}')
-
-
-_FIELDS: Mapping[str, int] = MappingProxyType(
-    {
-        "f": AttributeProto.FLOAT,
-        "i": AttributeProto.INT,
-        "s": AttributeProto.STRING,
-        "t": AttributeProto.TENSOR,
-        "g": AttributeProto.GRAPH,
-        "sparse_tensor": AttributeProto.SPARSE_TENSOR,
-        "tp": AttributeProto.TYPE_PROTO,
-        "floats": AttributeProto.FLOATS,
-        "ints": AttributeProto.INTS,
-        "strings": AttributeProto.STRINGS,
-        "tensors": AttributeProto.TENSORS,
-        "graphs": AttributeProto.GRAPHS,
-        "sparse_tensors": AttributeProto.SPARSE_TENSORS,
-        "type_protos": AttributeProto.TYPE_PROTOS,
-    }
-)
-
-
-def kind_of(attribute: AttributeProto) -> int:
-    """The attribute's kind; files of IR version 1 leave it unsaid, then the field in use tells."""
-    if attribute.type:
-        return attribute.type
-    return next((_FIELDS[f.name] for f, _ in attribute.ListFields() if f.name in _FIELDS), attribute.type)
-
-
-def _text(name: str, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise ModelError(f'attribute "{name}" holds a string that is not UTF-8: {data[:20]!r}') from None
-
-
 @cache
 def _defaults(schema: Schema) -> Mapping[str, Any]:
     """What a node without attributes passes on: the legacy consumed_inputs is dropped."""
@@ -282,11 +210,6 @@ def attribute_values(
         return _defaults(schema)
     given.pop("consumed_inputs", None)
     return {**_defaults(schema), **given}
-
-
-def kind_name(kind: int) -> str:
-    """``INT``, ``FLOATS``: an attribute type as the standard writes it."""
-    return AttributeProto.AttributeType.Name(kind) if kind in AttributeProto.AttributeType.values() else str(kind)
 
 
 # Slots and types

@@ -13,7 +13,7 @@ FOLDERS = sorted(path.parent for path in (Path(__file__).parent / "cases").glob(
 def test_case(folder: Path) -> None:
     verdict = judge(folder, with_check=False)
     if (
-        verdict.startswith("refused: no kernel for")
+        "of the model's nodes have no kernel" in verdict
         and not json.loads((folder / "meta.json").read_text())["expect_error"]
     ):
         pytest.skip(f"an operator is not there yet: {verdict}")

@@ -84,10 +84,13 @@ def test_all_missing_operators_are_named_with_the_nearest_there_is() -> None:
     )
     with pytest.raises(onnxeval.UnsupportedOperators) as raised:
         load(model).run({"x": X})
-    first, second, third = raised.value.missing
-    assert "Negg is no operator of the standard (did you mean Neg?)" in first
-    assert second == "new (Mish): Mish exists since opset 18, the model imports 13"
-    assert "acme.Scale is neither a registered operator nor a function of the model" in third
+    assert [node for node, _ in raised.value.missing] == ["node 0 (Negg)", "new (Mish)", "node 2 (Scale)"]
+    assert [reason for _, reason in raised.value.missing] == [
+        "Negg is no operator of the standard (did you mean Neg?)",
+        "Mish exists since opset 18, the model imports 13",
+        'acme.Scale is neither a registered operator nor a function of the model (domain "acme")',
+    ]
+    assert "  Mish exists since opset 18, the model imports 13: new (Mish)" in str(raised.value).splitlines()
     assert raised.value.exit_code == 4
 
 

@@ -56,7 +56,7 @@ def test_the_body_gives_the_expected_outputs(name: str) -> None:
             got = model.run(dict(zip([i.name for i in model.inputs], inputs, strict=False)))
         except UnsupportedOperators as error:
             pytest.skip(
-                f"an operator of the body is not there yet, or there is none for these inputs: {error.missing[0]}"
+                f"an operator of the body is not there yet, or there is none for these inputs: {error.missing[0][1]}"
             )
         for one, other in zip(got.values(), wanted, strict=True):
             assert_same(one, other, case)
