@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +61,9 @@ def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
         raise ModelError(f"{source} is empty, not an ONNX model")
     try:
         # What the serialisers raise for broken data is theirs to choose: decode, parse, value and key errors.
-        proto: Any = onnx.load_model_from_string(data, file_format)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # onnx calls its text format experimental each time
+            proto: Any = onnx.load_model_from_string(data, file_format)
     except Exception as error:
         raise ModelError(f"{source} is not an ONNX model ({file_format}): {error}", hint=_looks_like(data)) from error
     return proto  # type: ignore[no-any-return]  # onnx leaves it untyped

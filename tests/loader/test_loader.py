@@ -1,0 +1,102 @@
+"""Files of every format, and files that are no models."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import ModelProto, numpy_helper
+
+import onnxeval
+from onnxeval.loader import load_model
+
+MODEL = onnx.parser.parse_model(
+    '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg (x) }'
+)
+X = np.array([1, -2], np.float32)
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pb", ".json", ".onnxtxt", ".textproto", ".model"])
+def test_every_format_of_onnx_is_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"model{suffix}"
+    known = suffix not in (".pb", ".model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # onnx calls its text format experimental
+        onnx.save_model(MODEL, path, format=None if known else "protobuf")
+    assert onnxeval.load(path).run({"x": X})["y"].tolist() == [-1, 2]
+    assert onnxeval.load(str(path)).run({"x": X})["y"].tolist() == [-1, 2]
+
+
+def test_bytes_and_protos_are_read() -> None:
+    assert onnxeval.load(MODEL.SerializeToString()).run({"x": X})["y"].tolist() == [-1, 2]
+    assert onnxeval.load(MODEL).run({"x": X})["y"].tolist() == [-1, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        (b"", "is empty", ""),
+        (b"PK\x03\x04" + bytes(20), "is not an ONNX model", "zip archive"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "is not an ONNX model", "git lfs pull"),
+        (b"<!DOCTYPE html><html>", "is not an ONNX model", "HTML"),
+        (MODEL.SerializeToString()[:-5], "is not an ONNX model", ""),
+        (ModelProto(ir_version=10).SerializeToString(), "has no graph", ""),
+        (ModelProto(ir_version=9999, graph=MODEL.graph).SerializeToString(), "IR version 9999", "upgrade"),
+    ],
+)
+def test_a_file_that_is_no_model_is_told(tmp_path: Path, content: bytes, message: str, hint: str) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(content)
+    with pytest.raises(onnxeval.ModelError, match=message) as raised:
+        onnxeval.load(path)
+    assert hint in raised.value.hint
+    assert str(path) in str(raised.value)
+
+
+def test_a_path_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(onnxeval.ModelError, match=r"cannot read the model .*none.onnx: No such file"):
+        onnxeval.load(tmp_path / "none.onnx")
+    with pytest.raises(onnxeval.ModelError, match="Is a directory"):
+        onnxeval.load(tmp_path)
+
+
+def test_external_data_beside_the_model_is_found(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) <float[2] w> { y = Mul (x, w) }'
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.array([3, 4], np.float32), "w"))
+    path = tmp_path / "model.onnx"
+    onnx.save_model(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    assert (tmp_path / "weights.bin").exists()
+    assert onnxeval.load(path).run({"x": X})["y"].tolist() == [3, -8]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_file_gives_an_error_of_ours_or_a_result(data: st.DataObject) -> None:
+    """Bytes changed, cut out or doubled anywhere: nothing but an OnnxEvalError may escape."""
+    content = bytearray(MODEL.SerializeToString())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        match data.draw(st.sampled_from(["flip", "cut", "double"])):
+            case "flip":
+                content[place] = data.draw(st.integers(0, 255))
+            case "cut":
+                del content[place : place + data.draw(st.integers(1, 5))]
+            case _:
+                content[place:place] = content[place : place + 5]
+        if not content:
+            return
+    try:
+        model = onnxeval.load(bytes(content))
+        model.run({entry.name: X for entry in model.inputs})
+    except onnxeval.OnnxEvalError:
+        pass
+
+
+def test_the_source_of_a_model_from_a_path_is_the_path(tmp_path: Path) -> None:
+    onnx.save_model(MODEL, tmp_path / "a.onnx")
+    assert load_model(tmp_path / "a.onnx").source == str(tmp_path / "a.onnx")
