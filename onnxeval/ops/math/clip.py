@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.ops._precision import in_float32
 from onnxeval.ops._scalar import scalar
 from onnxeval.registry import op
 
@@ -32,7 +31,6 @@ def clip(x: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
 
 
 @op("Clip", versions=(1, 6))
-@in_float32
 def clip_attributes(x: Tensor, *, min: float | None, max: float | None) -> Tensor:
     """Keep x within [min, max], within the type's limits where they are absent: infinities become finite.
 
