@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import onnx
 import onnx.serialization
-from onnx import ModelProto
+from google.protobuf.descriptor import FieldDescriptor
+from onnx import ModelProto, TensorProto
 
 from onnxeval.errors import ModelError
 
@@ -90,5 +91,30 @@ def _refuse_nonsense(loaded: Loaded) -> None:
             f"knows versions up to {onnx.IR_VERSION}",
             hint="upgrade the onnx package, or export the model for an older IR version",
         )
+    _refuse_bad_text(proto, loaded.source)
     if not proto.HasField("graph"):
         raise ModelError(f"{loaded.source} has no graph: it is not an ONNX model")
+
+
+#: Prose for people, in whatever encoding its writer had.
+_PROSE = frozenset({"doc_string", "producer_name", "producer_version"})
+
+
+def _refuse_bad_text(message: Any, source: str) -> None:
+    """Raise ModelError where a name is not UTF-8: protobuf hands it on as bytes."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_STRING:
+            texts = (value,) if isinstance(value, (str, bytes)) else value
+            wrong = [text for text in texts if type(text) is bytes]
+            if wrong and field.name not in _PROSE:
+                raise ModelError(f"{source} holds a {field.name} that is not UTF-8: {wrong[0][:40]!r}")
+        elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            for inner in (value,) if hasattr(value, "ListFields") else value:
+                _refuse_bad_text(_text_of(inner), source)
+
+
+def _text_of(message: Any) -> Any:
+    """A message as it is, but a tensor without its elements, which must not be copied to be looked at."""
+    if isinstance(message, TensorProto):
+        return TensorProto(name=message.name, external_data=message.external_data)
+    return message
