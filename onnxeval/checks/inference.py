@@ -1,0 +1,316 @@
+"""Types and shapes, node by node: a fault in one node leaves the rest to be judged with what is known.
+
+The walk brings the parts that the rules of `types` and `shapes` look at; what those find nothing in goes to
+the standard's own inference, one node at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import onnx.shape_inference
+from onnx import AttributeProto, NodeProto, OperatorSetIdProto
+
+from onnxeval.checks.constants import carried, constant, constant_tensor
+from onnxeval.checks.known import ABSENT, UNKNOWN, Known, KnownTable, guessed_outputs
+from onnxeval.checks.rules import Finding, judge
+from onnxeval.checks.types import Declaration, Refusal, Typed
+from onnxeval.checks.views import Function, Holder, Model, Node, Scope
+from onnxeval.dtypes import BY_ELEMENT_TYPE
+from onnxeval.errors import ModelError
+from onnxeval.graph import order_graph
+from onnxeval.schema import Schema, function_body
+from onnxeval.values import TensorType
+
+#: Functions that call functions are followed this deep, and as often as this in one model.
+_MOST_DEPTH = 60
+_MOST_CALLS = 5000
+_MOST_VERSION = 2**31 - 1
+
+Bindings = Mapping[str, AttributeProto]
+
+
+class Types(dict[str, Known]):
+    """What is known of the values of a scope; of others the scope around it knows."""
+
+    def __init__(self, outer: Types | None = None) -> None:
+        super().__init__({"": ABSENT})
+        self.outer = outer
+
+    def __missing__(self, name: str) -> Known:
+        return UNKNOWN if self.outer is None else self.outer[name]
+
+
+class Inference:
+    """One walk over a model. ``faulty`` holds the nodes and initializers in which other rules found errors."""
+
+    def __init__(self, model: Model, faulty: Collection[Holder]) -> None:
+        self.findings: list[Finding] = []
+        self._model = model
+        self._faulty = faulty
+        self._table = KnownTable()
+        self._calls: dict[Any, list[Known]] = {}
+        self._bodies: dict[Schema, Function | None] = {}
+        #: The calls around the scope that is walked, outermost first, and how many are within a schema's own body.
+        self._callers: list[Node] = []
+        self._muted = 0
+        self._told: set[tuple[str, str]] = set()
+
+    def run(self) -> list[Finding]:
+        """Walk the main graph and the functions it calls."""
+        self._walk_graph(self._model.graph, Types())
+        return self.findings
+
+    def _tell(self, findings: Iterable[Finding]) -> bool:
+        """Keep findings; those inside a function are told for its first call. Returns whether there were any."""
+        found = False
+        for finding in findings:
+            found = True
+            if self._muted or (finding.rule, finding.where) in self._told:
+                continue
+            self._told.add((finding.rule, finding.where))
+            if self._callers:
+                message = f"{finding.message} (called from {self._callers[0].where})"
+                finding = Finding(finding.rule, finding.severity, finding.where, message, finding.hint)
+            self.findings.append(finding)
+        return found
+
+    # Scopes
+
+    def _walk_graph(self, scope: Scope, types: Types, bindings: Bindings | None = None) -> None:
+        """Walk a graph whose inputs' types, as far as the node around it tells them, stand in ``types``."""
+        graph = scope.graph
+        assert graph is not None
+        of_proto = self._table.of_proto
+        for value in graph.input:
+            types[value.name] = self._table.merged(of_proto(value.type), types.get(value.name, UNKNOWN))
+        self._read_initializers(scope, types)
+        declared = {v.name: ("value_info", place, of_proto(v.type)) for place, v in enumerate(graph.value_info)}
+        declared |= {v.name: ("output", place, of_proto(v.type)) for place, v in enumerate(graph.output)}
+        self._walk_nodes(scope, types, bindings, declared)
+        for place, value in enumerate(graph.output):
+            if scope.makers.get(value.name) == -1:
+                where = f'{scope.where}/output[{place}] "{value.name}"'
+                known = types[value.name]
+                self._tell(judge(Declaration(where, "output", of_proto(value.type), known, "the value")))
+
+    def _read_initializers(self, scope: Scope, types: Types) -> None:
+        graph = scope.graph
+        assert graph is not None
+        for tensor in graph.initializer:
+            dtype = BY_ELEMENT_TYPE.get(tensor.data_type)
+            if dtype is not None and (scope, tensor.name) not in self._faulty:
+                self._read_initializer(scope, types, tensor.name, self._table.of_tensor(tensor, dtype))
+        for sparse in graph.sparse_initializer:
+            dtype = BY_ELEMENT_TYPE.get(sparse.values.data_type)
+            if dtype is not None and (scope, sparse.values.name) not in self._faulty:
+                known = self._table.of_type(TensorType(dtype, tuple(sparse.dims)))
+                self._read_initializer(scope, types, sparse.values.name, known)
+
+    def _read_initializer(self, scope: Scope, types: Types, name: str, known: Known) -> None:
+        if (declared := types.get(name)) is None:
+            types[name] = known
+        else:  # the input's declaration counts: another value may be fed
+            where = f'{scope.where}/input[{scope.inputs.index(name)}] "{name}"' if name in scope.inputs else scope.where
+            self._tell(judge(Declaration(where, "input", declared, known, "its initializer")))
+            types[name] = known if declared is UNKNOWN else self._table.of_type(declared.type, known.data)
+
+    def _walk_nodes(
+        self,
+        scope: Scope,
+        types: Types,
+        bindings: Bindings | None,
+        declared: Mapping[str, tuple[str, int, Known]],
+    ) -> None:
+        inferred = scope.imports.inferred
+        for node in self._in_order(scope):
+            inputs = tuple([types[name] for name in node.inputs])
+            outputs = inferred.get((node.signature, inputs))
+            if outputs is None:
+                outputs = self._outputs(node, inputs, types, bindings)
+            for name, known in zip(node.outputs, outputs, strict=True):
+                if name in declared:
+                    known = self._settled(scope, node, name, known, *declared[name])
+                types[name] = known
+            types[""] = ABSENT
+
+    def _in_order(self, scope: Scope) -> Iterable[Node]:
+        """The nodes in the file's order, or in one that can run where the file's cannot."""
+        if scope in self._model.late_reads and scope.graph is not None:
+            try:
+                return [scope.nodes[place] for place in order_graph(scope.graph).nodes]
+            except ModelError:
+                pass  # there is a cycle, or a name is made twice: other rules tell
+        return scope.nodes
+
+    def _settled(
+        self, scope: Scope, node: Node, name: str, known: Known, role: str, place: int, declared: Known
+    ) -> Known:
+        """What is known of a value that is also declared."""
+        if known is UNKNOWN or declared is UNKNOWN:
+            return declared if known is UNKNOWN else known
+        where = f'{scope.where}/{role}[{place}] "{name}"'
+        if self._tell(judge(Declaration(where, role, declared, known, f"what {node.where} makes"))):
+            return known
+        return self._table.merged(known, declared)
+
+    # Nodes
+
+    def _outputs(
+        self, node: Node, inputs: tuple[Known, ...], types: Types, bindings: Bindings | None
+    ) -> Sequence[Known]:
+        """What a node makes; remembered for nodes like it where nothing was found."""
+        refers = bindings is not None and _refers(node.proto)
+        proto = _bound(node.proto, bindings) if refers and bindings is not None else node.proto
+        for sub in node.subs:
+            self._walk_graph(sub, self._around(sub, inputs, types), bindings)
+        schema = node.schema
+        if schema is None:
+            function = node.function
+            return self._call(function, node, proto, inputs) if function else [UNKNOWN] * len(node.outputs)
+        told = len(self.findings)
+        outputs = self._standard_outputs(node, proto, schema, inputs, types)
+        if node.signature is not None and not refers and len(self.findings) == told and not self._muted:
+            node.scope.imports.inferred[node.signature, inputs] = outputs
+        return outputs
+
+    def _around(self, sub: Scope, inputs: Sequence[Known], types: Types) -> Types:
+        """What a sub-graph knows of its inputs: the element types of the node's inputs, in order.
+
+        Only where there are as many: shapes may change from one iteration to the next, so none are passed on.
+        """
+        around = Types(types)
+        if len(sub.inputs) == len(inputs):
+            for name, known in zip(sub.inputs, inputs, strict=True):
+                if isinstance(known.type, TensorType):
+                    around[name] = self._table.of_type(TensorType(known.type.dtype))
+        return around
+
+    def _standard_outputs(
+        self, node: Node, proto: NodeProto, schema: Schema, inputs: tuple[Known, ...], types: Types
+    ) -> Sequence[Known]:
+        count = len(node.outputs)
+        if node in self._faulty or self._tell(judge(Typed(node, proto, schema, inputs))):
+            return guessed_outputs(schema, inputs, count, self._table)
+        if schema.deprecated:
+            return guessed_outputs(schema, inputs, count, self._table)
+        try:
+            outputs = self._inferred(node, proto, schema, inputs, types)
+        except Exception as error:  # whatever onnx's C++ raises is its verdict on this node
+            if UNKNOWN not in inputs:
+                self._tell(judge(_refusal(node, schema, inputs, error)))
+            return guessed_outputs(schema, inputs, count, self._table)
+        if UNKNOWN in outputs and not schema.definition.has_type_and_shape_inference_function:
+            outputs = self._outputs_of_body(node, proto, schema, inputs, outputs)
+        if count == 1 and (elements := self._elements(proto, schema, inputs)) is not None:
+            outputs = [elements]
+        return outputs
+
+    def _inferred(
+        self, node: Node, proto: NodeProto, schema: Schema, inputs: tuple[Known, ...], types: Types
+    ) -> list[Known]:
+        by_name = {name: known for name, known in zip(node.inputs, inputs, strict=True) if name}
+        for sub in node.subs:
+            by_name.update((name, types[name]) for name in sub.captures if types[name] is not UNKNOWN)
+        outputs = onnx.shape_inference.infer_node_outputs(
+            schema.definition,
+            proto,
+            {name: known.proto for name, known in by_name.items()},
+            {name: known.data for name, known in by_name.items() if known.data is not None},
+            opset_imports=_imports(node.scope) if node.subs else None,
+            ir_version=max(self._model.proto.ir_version, 0),
+        )
+        return [self._table.of_proto(outputs[name]) if name in outputs else UNKNOWN for name in node.outputs]
+
+    def _elements(self, proto: NodeProto, schema: Schema, inputs: tuple[Known, ...]) -> Known | None:
+        """The one output with its elements; None where they are not known."""
+        if (tensor := constant_tensor(schema, proto.attribute)) is not None:
+            dtype = BY_ELEMENT_TYPE.get(tensor.data_type)
+            return None if dtype is None else self._table.of_tensor(tensor, dtype)
+        array = carried(schema, inputs, proto.attribute) if inputs else constant(schema, proto.attribute)
+        return None if array is None else self._table.of_array(array)
+
+    # Calls
+
+    def _call(self, function: Function, node: Node, proto: NodeProto, inputs: Sequence[Known]) -> list[Known]:
+        """What a function makes of these inputs; its body is judged with their types."""
+        attributes = tuple(sorted(attribute.SerializeToString() for attribute in proto.attribute))
+        key = (function, tuple(inputs), attributes, len(node.outputs))
+        if key in self._calls:
+            return self._calls[key]
+        self._calls[key] = outputs = [UNKNOWN] * len(node.outputs)
+        if len(self._callers) < _MOST_DEPTH and len(self._calls) < _MOST_CALLS:
+            given = {a.name: a for a in proto.attribute}
+            defaults = {a.name: a for a in function.proto.attribute_proto}
+            types = Types()
+            for place, name in enumerate(function.scope.inputs):
+                types[name] = inputs[place] if place < len(inputs) else ABSENT
+            self._callers.append(node)
+            self._walk_nodes(function.scope, types, {**defaults, **given}, {})
+            self._callers.pop()
+            for place, name in enumerate(function.scope.outputs[: len(outputs)]):
+                outputs[place] = types[name]
+        return outputs
+
+    def _outputs_of_body(
+        self, node: Node, proto: NodeProto, schema: Schema, inputs: Sequence[Known], inferred: Sequence[Known]
+    ) -> list[Known]:
+        """What the schema's own function body tells of an operator that the standard has no inference for."""
+        if schema not in self._bodies:
+            body = function_body(schema, node.version or schema.key.since_version)
+            self._bodies[schema] = None if body is None else Function(body, self._model, -1)
+        function = self._bodies[schema]
+        if function is None:
+            return list(inferred)
+        self._muted += 1
+        outputs = self._call(function, node, proto, inputs)
+        self._muted -= 1
+        return [self._table.merged(one, other) for one, other in zip(outputs, inferred, strict=True)]
+
+
+def _imports(scope: Scope) -> list[OperatorSetIdProto]:
+    versions = scope.imports.versions.items()
+    return [OperatorSetIdProto(domain=d, version=v) for d, v in versions if 0 < v <= _MOST_VERSION]
+
+
+def _refusal(node: Node, schema: Schema, inputs: Sequence[Known], error: Exception) -> Refusal:
+    text = " ".join(str(error).split())
+    reason = re.sub(r"^\[\w+\] ?|\(op_type:[^)]*\): ?", "", text) or type(error).__name__
+    return Refusal(node, schema, inputs, reason, about_shape=text.startswith("[ShapeInferenceError]"))
+
+
+def _refers(proto: NodeProto) -> bool:
+    """Whether an attribute here, or in a sub-graph, refers to one of the function around."""
+    return any(
+        a.ref_attr_name or any(_refers(inner) for graph in (a.g, *a.graphs) for inner in graph.node)
+        for a in proto.attribute
+    )
+
+
+def _bound(proto: NodeProto, bindings: Bindings) -> NodeProto:
+    """A node with the attributes of a call in the place of references; what the call leaves unset vanishes."""
+    bound = NodeProto()
+    bound.CopyFrom(proto)
+    _bind(bound, bindings)
+    return bound
+
+
+def _bind(proto: NodeProto, bindings: Bindings) -> None:
+    kept = []
+    for attribute in proto.attribute:
+        if attribute.ref_attr_name:
+            if (value := bindings.get(attribute.ref_attr_name)) is None:
+                continue
+            name = attribute.name
+            attribute.CopyFrom(value)
+            attribute.name = name
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                _bind(inner, bindings)
+        kept.append(attribute)
+    if len(kept) < len(proto.attribute):
+        copies = [AttributeProto.FromString(attribute.SerializeToString()) for attribute in kept]
+        del proto.attribute[:]
+        proto.attribute.extend(copies)

@@ -1,0 +1,130 @@
+"""Rules on the model message: IR version, opset imports, metadata."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import onnx
+
+from onnxeval.checks.rules import Fault, Faults, rule
+from onnxeval.checks.views import Imports, Model, Node, Scope
+from onnxeval.schema import STANDARD_DOMAINS, canonical_domain, newest_opset
+
+#: Since this IR version a model says which opsets it means, and function domains are a field of their own.
+_IR_WITH_IMPORTS = 3
+
+
+@rule("proto/no-graph", "error", Model)
+def no_graph(model: Model) -> Faults:
+    """The model has no graph: there is nothing to run."""
+    if not model.proto.HasField("graph"):
+        yield Fault("model", "the model has no graph")
+
+
+@rule("proto/no-ir-version", "error", Model)
+def no_ir_version(model: Model) -> Faults:
+    """The model does not say which version of the file format (IR) it follows."""
+    if model.proto.ir_version <= 0:
+        yield Fault(
+            "model", f"ir_version is {model.proto.ir_version or 'missing'}", "set it to the version written for"
+        )
+
+
+@rule("proto/newer-ir-version", "error", Model)
+def newer_ir_version(model: Model) -> Faults:
+    """The model follows a version of the file format that the installed onnx does not know."""
+    if model.proto.ir_version > onnx.IR_VERSION:
+        yield Fault(
+            "model",
+            f"ir_version is {model.proto.ir_version}, the newest known is {onnx.IR_VERSION}",
+            "upgrade the onnx package, or export the model for an older IR version",
+        )
+
+
+@rule("proto/no-opset-import", "error", Model)
+def no_opset_import(model: Model) -> Faults:
+    """The model imports no operator set: which operators its nodes mean is open. Before IR version 3 this is right."""
+    if not model.proto.opset_import and not 0 < model.proto.ir_version < _IR_WITH_IMPORTS:
+        yield Fault("model", f"no opset is imported, which IR version {model.proto.ir_version} asks for")
+
+
+@rule("proto/early-opset-import", "error", Model)
+def early_opset_import(model: Model) -> Faults:
+    """Opset imports came with IR version 3; an older file with them contradicts itself."""
+    if model.proto.opset_import and 0 < model.proto.ir_version < _IR_WITH_IMPORTS:
+        yield Fault(
+            "model",
+            f"opsets are imported in IR version {model.proto.ir_version}, which has no imports",
+            f"set ir_version to {_IR_WITH_IMPORTS} or more",
+        )
+
+
+@rule("proto/opset-conflict", "error", Imports)
+def opset_conflict(imports: Imports) -> Faults:
+    """One domain is imported at two versions (``ai.onnx`` and the empty name are one domain)."""
+    for place, entry in enumerate(imports.entries):
+        domain = canonical_domain(entry.domain)
+        if entry.version != imports.versions[domain]:
+            message = f"{_shown(domain)} is imported at version {imports.versions[domain]} and at {entry.version}"
+            yield Fault(imports.where(place), message)
+
+
+@rule("proto/doubled-opset", "warning", Imports)
+def doubled_opset(imports: Imports) -> Faults:
+    """One domain is imported twice at the same version: once is enough."""
+    seen: set[str] = set()
+    for place, entry in enumerate(imports.entries):
+        domain = canonical_domain(entry.domain)
+        if domain in seen and entry.version == imports.versions[domain]:
+            yield Fault(imports.where(place), f"{_shown(domain)} is imported at version {entry.version} twice")
+        seen.add(domain)
+
+
+@rule("proto/opset-version", "error", Imports)
+def opset_version(imports: Imports) -> Faults:
+    """An imported version does not exist (yet): what its operators mean is unknown."""
+    for place, entry in enumerate(imports.entries):
+        domain = canonical_domain(entry.domain)
+        newest = newest_opset(domain) if domain in STANDARD_DOMAINS else entry.version
+        if entry.version < 1:
+            yield Fault(imports.where(place), f"{_shown(domain)} is imported at version {entry.version}")
+        elif entry.version > newest:
+            yield Fault(
+                imports.where(place),
+                f"{_shown(domain)} is imported at version {entry.version}, the newest known is {newest}",
+                "upgrade the onnx package, or export the model for an older opset",
+            )
+
+
+@rule("proto/domain-not-imported", "error", Scope)
+def domain_not_imported(scope: Scope) -> Faults:
+    """Nodes use operators of a domain that is not imported: which version they mean is open."""
+    first: dict[str, Node] = {}
+    counts: Counter[str] = Counter()
+    versions = scope.imports.versions
+    if not versions and scope.function is None:
+        return  # no-opset-import says it once
+    for node in scope.nodes:
+        if node.domain not in versions:
+            first.setdefault(node.domain, node)
+            counts[node.domain] += 1
+    for domain, node in first.items():
+        count = "1 node" if counts[domain] == 1 else f"{counts[domain]} nodes"
+        importer = scope.function.where if scope.function else "the model"
+        yield Fault(
+            node.where,
+            f"{_shown(domain)} is used by {count} here and not imported by {importer}",
+            f"imported: {', '.join(map(_shown, versions)) or 'nothing'}",
+        )
+
+
+@rule("proto/doubled-metadata", "error", Model)
+def doubled_metadata(model: Model) -> Faults:
+    """Two metadata entries have one key."""
+    for key, count in Counter(entry.key for entry in model.proto.metadata_props).items():
+        if count > 1:
+            yield Fault("model", f'the metadata key "{key}" is given {count} times')
+
+
+def _shown(domain: str) -> str:
+    return f'domain "{domain or "ai.onnx"}"'

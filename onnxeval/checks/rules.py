@@ -1,0 +1,86 @@
+"""The table of rules: a rule is a plain function that looks at one part of a model and yields the faults it finds.
+
+The families register themselves with `rule`; a rule's docstring says what it finds and why that matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+Severity: TypeAlias = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One defect of a model.
+
+    ``rule`` is the stable id of the rule that found it, ``where`` its place in the model, ``message`` holds the
+    values, ``hint`` says what may help, or "".
+    """
+
+    rule: str
+    severity: Severity
+    where: str
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.where}: {self.message} [{self.rule}]" + (f" ({self.hint})" if self.hint else "")
+
+
+class Fault(NamedTuple):
+    """What a rule yields: the rule's id and severity are added by whoever applies it."""
+
+    where: str
+    message: str
+    hint: str = ""
+
+
+Faults: TypeAlias = Iterable[Fault]
+Find = TypeVar("Find", bound=Callable[..., Faults])
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row of the table. ``subject`` is the class of the parts it looks at."""
+
+    id: str
+    severity: Severity
+    subject: type
+    find: Callable[[Any], Faults]
+
+    @property
+    def text(self) -> str:
+        """What the rule finds, and why that matters."""
+        return cleandoc(self.find.__doc__ or "")
+
+    def findings(self, part: object) -> Iterable[Finding]:
+        """The faults of one part, as findings."""
+        for fault in self.find(part):
+            yield Finding(self.id, self.severity, *fault)
+
+
+#: Every rule by its id.
+RULES: dict[str, Rule] = {}
+_BY_SUBJECT: dict[type, list[Rule]] = {}
+
+
+def rule(rule_id: str, severity: Severity, subject: type) -> Callable[[Find], Find]:
+    """Put a function of one ``subject`` into the table."""
+
+    def register(find: Find) -> Find:
+        if rule_id in RULES:
+            raise ValueError(f"the rule {rule_id} is registered twice")
+        RULES[rule_id] = entry = Rule(rule_id, severity, subject, find)
+        _BY_SUBJECT.setdefault(subject, []).append(entry)
+        return find
+
+    return register
+
+
+def judge(part: object) -> list[Finding]:
+    """What all rules for this kind of part find in it."""
+    return [finding for entry in _BY_SUBJECT.get(type(part), ()) for finding in entry.findings(part)]

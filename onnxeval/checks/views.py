@@ -1,0 +1,386 @@
+"""A model as the rules look at it: graphs and functions as scopes, nodes with what they read and make.
+
+Nothing here judges or refuses: a view exists of every model that can be parsed, however wrong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+
+from onnxeval.graph import constants_of
+from onnxeval.schema import STANDARD_DOMAINS, Schema, canonical_domain, find_schema, newest_opset
+
+_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+#: Attributes that may be large, or that hold nodes of their own: no node is recognised by them.
+_BULKY = frozenset(
+    {
+        *_GRAPHS,
+        AttributeProto.TENSOR,
+        AttributeProto.TENSORS,
+        AttributeProto.SPARSE_TENSOR,
+        AttributeProto.SPARSE_TENSORS,
+    }
+)
+
+
+class Imports:
+    """What the nodes of a graph or function are bound by: a version for each domain."""
+
+    def __init__(self, entries: Iterable[Any], importer: str, implied: dict[str, int] | None = None) -> None:
+        self.entries = list(entries)
+        self.importer = importer
+        self.versions: dict[str, int] = {}
+        for entry in self.entries:
+            self.versions.setdefault(canonical_domain(entry.domain), entry.version)
+        if not self.versions and implied:
+            self.versions.update(implied)
+        self._schemas: dict[tuple[str, str], Schema | None] = {}
+        #: Signatures of nodes in which the rules found nothing.
+        self.clean: set[Any] = set()
+        #: Signature and input types -> output types, where nothing was found.
+        self.inferred: dict[Any, Any] = {}
+
+    def where(self, place: int) -> str:
+        return f"{self.importer}/opset_import[{place}]"
+
+    def schema(self, domain: str, op_type: str) -> Schema | None:
+        """The schema in force; where the version is newer than any known, that of the newest known."""
+        key = (domain, op_type)
+        if key not in self._schemas:
+            version = self.versions.get(domain, 0)
+            known = domain in STANDARD_DOMAINS and isinstance(op_type, str) and version > 0
+            self._schemas[key] = find_schema(domain, op_type, min(version, newest_opset(domain))) if known else None
+        return self._schemas[key]
+
+
+class Node:
+    """One node. ``signature`` is equal for nodes that differ in names alone, None where that is not told."""
+
+    __slots__ = ("attributes", "domain", "inputs", "op_type", "outputs", "place", "proto", "scope", "signature", "subs")
+
+    def __init__(self, proto: NodeProto, scope: Scope, place: int) -> None:
+        self.proto = proto
+        self.scope = scope
+        self.place = place
+        self.op_type = op_type = proto.op_type
+        domain = proto.domain
+        self.domain = domain = canonical_domain(domain) if domain else ""
+        self.inputs: list[str] = proto.input[:]
+        self.outputs: list[str] = proto.output[:]
+        self.attributes: list[AttributeProto] = []
+        self.subs: list[Scope] = []
+        self.signature: Any = (domain, op_type, len(self.inputs), len(self.outputs))
+        if "" in self.inputs or "" in self.outputs:
+            self.signature += (tuple(map(bool, self.inputs)), tuple(map(bool, self.outputs)))
+        if proto.attribute:
+            self._read_attributes()
+
+    def _read_attributes(self) -> None:
+        self.attributes = attributes = self.proto.attribute[:]
+        if any(a.type in _BULKY for a in attributes):
+            self.signature = None
+            for attribute in attributes:
+                if attribute.type in _GRAPHS:
+                    self._read_graphs(attribute)
+        else:
+            self.signature += tuple([a.SerializeToString() for a in attributes])
+
+    def _read_graphs(self, attribute: AttributeProto) -> None:
+        if attribute.HasField("g"):
+            self.subs.append(Scope(attribute.g, f"{self.where} {attribute.name}", self.scope.model, self.scope, self))
+        for place, graph in enumerate(attribute.graphs):
+            where = f"{self.where} {attribute.name}[{place}]"
+            self.subs.append(Scope(graph, where, self.scope.model, self.scope, self))
+
+    @property
+    def where(self) -> str:
+        name = f' "{self.proto.name}"' if self.proto.name else ""
+        return f"{self.scope.where}/node[{self.place}] ({self.op_type}{name})"
+
+    def input_where(self, place: int) -> str:
+        return f'{self.where} input {place} "{self.inputs[place]}"'
+
+    def output_where(self, place: int) -> str:
+        return f'{self.where} output {place} "{self.outputs[place]}"'
+
+    @property
+    def label(self) -> str:
+        """The node's name, or its operator and place: what a cycle is told by."""
+        return f"{self.proto.name} ({self.op_type})" if self.proto.name else f"node[{self.place}] ({self.op_type})"
+
+    @property
+    def schema(self) -> Schema | None:
+        return self.scope.imports.schema(self.domain, self.op_type)
+
+    @property
+    def version(self) -> int | None:
+        """The opset that its domain is imported at; None where it is not."""
+        return self.scope.imports.versions.get(self.domain)
+
+    @property
+    def function(self) -> Function | None:
+        """The model's function of this name, whether or not the standard has an operator of that name, too."""
+        return self.scope.model.functions_by_key.get((self.domain, self.op_type, self.proto.overload))
+
+
+class Read(NamedTuple):
+    """An input that names nothing made before its node."""
+
+    node: Node
+    place: int
+    name: str
+
+
+class LateRead(NamedTuple):
+    """An input that names what a later node makes. ``reader`` is the place of its node, or of the node around it."""
+
+    read: Read
+    reader: int
+    maker: int
+
+
+class Redefinition(NamedTuple):
+    """An output of a node that takes a name which is taken: by ``where``."""
+
+    node: Node
+    place: int
+    name: str
+    where: str
+
+
+class Scope:
+    """A graph, or a function's body: a list of nodes and the names they may read.
+
+    ``owner`` is the node around a sub-graph, ``makers`` maps each name to the place of the node that makes it,
+    -1 for inputs and initializers.
+    """
+
+    def __init__(
+        self,
+        proto: GraphProto | FunctionProto,
+        where: str,
+        model: Model,
+        parent: Scope | None = None,
+        owner: Node | None = None,
+        imports: Imports | None = None,
+    ) -> None:
+        self.proto = proto
+        self.where = where
+        self.model = model
+        self.parent = parent
+        self.owner = owner
+        self.imports: Imports = imports or (parent.imports if parent else model.imports)
+        self.function: Function | None = parent.function if parent else None
+        graph = proto if isinstance(proto, GraphProto) else None
+        self.inputs: list[str] = [v.name for v in graph.input] if graph else list(proto.input)
+        self.outputs: list[str] = [v.name for v in graph.output] if graph else list(proto.output)
+        self.constants: list[str] = list(constants_of(graph)) if graph else []
+        self.makers: dict[str, int] = dict.fromkeys((*self.inputs, *self.constants), -1)
+        self.makers.pop("", None)
+        self.unmade: dict[tuple[int, str], Read] = {}
+        self.redefined: list[Redefinition] = []
+        #: Names read from around this scope, by its own nodes or by scopes in them.
+        self.captures: set[str] = set()
+        self.nodes: list[Node] = []
+        self._read_nodes()
+
+    def _read_nodes(self) -> None:
+        makers, nodes = self.makers, self.nodes
+        for place, proto in enumerate(self.proto.node):
+            node = Node(proto, self, place)
+            nodes.append(node)
+            for name in node.inputs:
+                if name not in makers and name:
+                    self._read_from_around(node, name)
+            for name in node.outputs:
+                if name in makers or self.parent is not None:
+                    self._note_redefinition(node, name)
+                makers.setdefault(name, place)
+        makers.pop("", None)
+        for sub in (sub for node in nodes for sub in node.subs):
+            self.captures.update(name for name in sub.captures if name not in makers)
+
+    def _read_from_around(self, node: Node, name: str) -> None:
+        self.captures.add(name)
+        if self.parent is None or not self.parent.sees(name):
+            self.unmade[node.place, name] = Read(node, node.inputs.index(name), name)
+
+    def _note_redefinition(self, node: Node, name: str) -> None:
+        if not name:
+            return
+        maker = self.maker_of(name)
+        if maker is not None:
+            scope, place = maker
+            by = scope.nodes[place].where if place >= 0 else f"the inputs and initializers of {scope.where}"
+            last = len(node.outputs) - 1 - node.outputs[::-1].index(name)
+            self.redefined.append(Redefinition(node, last, name, by))
+
+    def sees(self, name: str) -> bool:
+        """Whether a name is made here or around; while a scope is being read, whether it is made before."""
+        return name in self.makers or (self.parent is not None and self.parent.sees(name))
+
+    def maker_of(self, name: str) -> tuple[Scope, int] | None:
+        """The scope, here or around, that makes a name, and the place of the node that does."""
+        if (place := self.makers.get(name)) is not None:
+            return self, place
+        return self.parent.maker_of(name) if self.parent is not None else None
+
+    def known_names(self) -> Iterator[str]:
+        """Every name that is made here or around."""
+        yield from self.makers
+        if self.parent is not None:
+            yield from self.parent.known_names()
+
+    def all_scopes(self) -> Iterator[Scope]:
+        """Itself and all scopes in its nodes."""
+        yield self
+        for node in self.nodes:
+            for sub in node.subs:
+                yield from sub.all_scopes()
+
+    @property
+    def graph(self) -> GraphProto | None:
+        """The graph; None for a function's body."""
+        return self.proto if isinstance(self.proto, GraphProto) else None
+
+
+class Function:
+    """A function of the model's own."""
+
+    def __init__(self, proto: FunctionProto, model: Model, ordinal: int) -> None:
+        self.proto = proto
+        self.model = model
+        self.ordinal = ordinal
+        self.key = (canonical_domain(proto.domain), proto.name, proto.overload)
+        self.label = ":".join(str(part) for part in (proto.domain or "ai.onnx", proto.name, proto.overload) if part)
+        self.where = f"function[{self.label}]"
+        self.scope = Scope(proto, self.where, model, imports=Imports(proto.opset_import, self.where))
+        for scope in self.scope.all_scopes():
+            scope.function = self
+
+    @cached_property
+    def parameters(self) -> frozenset[str]:
+        """The names of its attributes, with and without a default."""
+        return frozenset((*self.proto.attribute, *(a.name for a in self.proto.attribute_proto)))
+
+    def calls(self) -> Iterator[tuple[Node, Function]]:
+        """The functions of the model that its nodes call, at any depth of nesting."""
+        for scope in self.scope.all_scopes():
+            for node in scope.nodes:
+                if node.schema is None and (called := node.function) is not None:
+                    yield node, called
+
+
+class Model:
+    """The whole. ``source`` is what messages call it."""
+
+    def __init__(self, proto: ModelProto, source: str, folders: tuple[Path, ...]) -> None:
+        self.proto = proto
+        self.source = source
+        self.folders = folders
+        self.imports = Imports(proto.opset_import, "model", {"": 1} if 0 < proto.ir_version < 3 else None)
+        self.functions_by_key: dict[tuple[str, str, str], Function] = {}
+        self.functions: list[Function] = []
+        for ordinal, function in enumerate(proto.functions):
+            view = Function(function, self, ordinal)
+            self.functions.append(view)
+            self.functions_by_key.setdefault(view.key, view)
+        self.graph = Scope(proto.graph, "graph", self)
+        self.training = [
+            Scope(getattr(info, field), f"training_info[{place}]/{field}", self, self.graph)
+            for place, info in enumerate(proto.training_info)
+            for field in ("initialization", "algorithm")
+            if info.HasField(field)
+        ]
+
+    @cached_property
+    def late_reads(self) -> Mapping[Scope, list[LateRead]]:
+        """What is read before it is made, by the scope that makes it."""
+        late: dict[Scope, list[LateRead]] = defaultdict(list)
+        for scope in self.scopes():
+            for read in scope.unmade.values():
+                if (found := scope.maker_of(read.name)) is not None:
+                    maker_scope, maker = found
+                    late[maker_scope].append(LateRead(read, _place_in(maker_scope, read.node), maker))
+        return late
+
+    def scopes(self) -> Iterator[Scope]:
+        """Every graph and every function body, outer ones first."""
+        yield from self.graph.all_scopes()
+        for function in self.functions:
+            yield from function.scope.all_scopes()
+        for scope in self.training:
+            yield from scope.all_scopes()
+
+
+def _place_in(scope: Scope, node: Node) -> int:
+    """The place in ``scope`` of a node, or of the node there that holds it."""
+    while node.scope is not scope and node.scope.owner is not None:
+        node = node.scope.owner
+    return node.place
+
+
+#: What holds a tensor: a node, or a scope and the name of its initializer.
+Holder: TypeAlias = "Node | tuple[Scope, str]"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor that the model holds: an initializer, or an attribute's."""
+
+    where: str
+    proto: TensorProto
+    model: Model
+    holder: Holder
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTensor:
+    """A sparse tensor that the model holds."""
+
+    where: str
+    proto: SparseTensorProto
+    model: Model
+    holder: Holder
+
+
+def tensors_of(scope: Scope) -> Iterator[Tensor | SparseTensor]:
+    """The tensors of a scope: its initializers and those in its nodes' attributes, not those in sub-graphs."""
+    model = scope.model
+    if (graph := scope.graph) is not None:
+        for place, tensor in enumerate(graph.initializer):
+            where = f'{scope.where}/initializer[{place}] "{tensor.name}"'
+            yield Tensor(where, tensor, model, (scope, tensor.name))
+        for place, sparse in enumerate(graph.sparse_initializer):
+            where = f'{scope.where}/sparse_initializer[{place}] "{sparse.values.name}"'
+            yield from _sparse(where, sparse, model, (scope, sparse.values.name))
+    for node in scope.nodes:
+        if node.signature is None:
+            for attribute in node.attributes:
+                yield from _tensors_in(attribute, f'{node.where} attribute "{attribute.name}"', node)
+
+
+def _tensors_in(attribute: AttributeProto, where: str, node: Node) -> Iterator[Tensor | SparseTensor]:
+    model = node.scope.model
+    if attribute.HasField("t"):
+        yield Tensor(where, attribute.t, model, node)
+    if attribute.HasField("sparse_tensor"):
+        yield from _sparse(where, attribute.sparse_tensor, model, node)
+    for place, tensor in enumerate(attribute.tensors):
+        yield Tensor(f"{where}[{place}]", tensor, model, node)
+    for place, sparse in enumerate(attribute.sparse_tensors):
+        yield from _sparse(f"{where}[{place}]", sparse, model, node)
+
+
+def _sparse(where: str, sparse: SparseTensorProto, model: Model, holder: Holder) -> Iterator[Tensor | SparseTensor]:
+    yield SparseTensor(where, sparse, model, holder)
+    yield Tensor(f"{where} values", sparse.values, model, holder)
+    if sparse.HasField("indices"):
+        yield Tensor(f"{where} indices", sparse.indices, model, holder)
