@@ -16,13 +16,13 @@ from onnxeval.ops._windows import slide, spatial_axes, whole_planes, windows_of
 from onnxeval.registry import op
 
 
-@op("LpPool", versions=(1, 2, 11, 18, 22))
+@op("LpPool", versions=(2, 11, 18, 22))
 @in_float32
 def lp_pool(
     x: Tensor,
     *,
     auto_pad: str,
-    kernel_shape: Sequence[int] | None,
+    kernel_shape: Sequence[int],
     p: float,
     pads: Sequence[int] | None,
     strides: Sequence[int] | None,
@@ -32,10 +32,8 @@ def lp_pool(
 ) -> Tensor:
     """(N, C, *sizes) -> (N, C, *counts): the norm of the elements under each window's taps; padding is zero.
 
-    Raises ValueError where ``kernel_shape`` is missing, which version 1 allows. Source: LpPool-22.
+    Raises ValueError where ``p`` is not positive. Source: LpPool-22.
     """
-    if kernel_shape is None:
-        raise ValueError("kernel_shape is missing, and there is no default for it")
     sizes = [x.shape[axis] for axis in spatial_axes(x)]
     windows = windows_of(
         sizes,
@@ -49,11 +47,38 @@ def lp_pool(
     return _root(slide(_powers(x, p), windows, np.add, 0, allocate), p, x)
 
 
-@op("GlobalLpPool", versions=(1, 2, 22))
+@op("LpPool", versions=(1,))
+def lp_pool_1(
+    x: Tensor,
+    *,
+    auto_pad: str,
+    kernel_shape: Sequence[int] | None,
+    p: float,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+    allocate: Allocate,
+) -> Tensor:
+    """`lp_pool` for any positive p. Raises ValueError where ``kernel_shape`` is missing. Source: LpPool-1."""
+    if kernel_shape is None:
+        raise ValueError("kernel_shape is missing, and there is no default for it")
+    pooled: Tensor = lp_pool(
+        x, auto_pad=auto_pad, kernel_shape=kernel_shape, p=p, pads=pads, strides=strides, allocate=allocate
+    )
+    return pooled
+
+
+@op("GlobalLpPool", versions=(2, 22))
 @in_float32
 def global_lp_pool(x: Tensor, *, p: float) -> Tensor:
     """(N, C, D1, ...) -> (N, C, 1, ...): the norm of each plane. Source: GlobalLpPool-22."""
     return _root(np.sum(_powers(x, p), axis=whole_planes(x), keepdims=True), p, x)
+
+
+@op("GlobalLpPool", versions=(1,))
+def global_lp_pool_1(x: Tensor, *, p: float) -> Tensor:
+    """`global_lp_pool` for any positive p. Source: GlobalLpPool-1."""
+    norms: Tensor = global_lp_pool(x, p=p)
+    return norms
 
 
 def _powers(x: Tensor, p: float) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onnxeval.ops.nn.average_pool import average_pool, global_average_pool
-from onnxeval.ops.nn.lp_pool import global_lp_pool, lp_pool
+from onnxeval.ops.nn.lp_pool import global_lp_pool, global_lp_pool_1, lp_pool, lp_pool_1
 from onnxeval.ops.nn.max_pool import global_max_pool, max_pool
 
 PLAIN = {"auto_pad": "NOTSET", "pads": None, "strides": None}
@@ -240,6 +240,15 @@ def test_norms_that_overflow_float32_in_between():
     np.testing.assert_allclose(global_lp_pool(x, p=2), [[[5e30]]], rtol=1e-6)
 
 
+def test_a_fractional_norm_of_version_1():
+    x = np.array([[[1, -2, 3]]], np.float32)
+    expected = [(1 + 2**2.5) ** (1 / 2.5), (2**2.5 + 3**2.5) ** (1 / 2.5)]
+    y = lp_pool_1(x, kernel_shape=[2], p=2.5, allocate=np.empty, **PLAIN)
+    np.testing.assert_allclose(y[0, 0], expected, rtol=1e-6)
+    whole = global_lp_pool_1(x, p=2.5)
+    np.testing.assert_allclose(whole, [[[(1 + 2**2.5 + 3**2.5) ** (1 / 2.5)]]], rtol=1e-6)
+
+
 def test_global_pools_of_any_rank():
     for sizes in [(5,), (2, 3), (2, 3, 2)]:
         x = np.random.default_rng(0).standard_normal((2, 3, *sizes)).astype(np.float32)
@@ -303,7 +312,7 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match="p 0 is not"):
         pooled_norm(X, kernel_shape=[1, 1], p=0)
     with pytest.raises(ValueError, match="kernel_shape is missing"):
-        pooled_norm(X, kernel_shape=None, p=2)
+        lp_pool_1(X, kernel_shape=None, p=2.0, allocate=np.empty, **PLAIN)
     for pool in (global_max_pool, global_average_pool):
         with pytest.raises(ValueError, match=r"planes of an input of shape \(1, 2, 0\) are empty"):
             pool(np.zeros((1, 2, 0), np.float32))
