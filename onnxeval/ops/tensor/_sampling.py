@@ -88,9 +88,11 @@ NEAREST: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def coordinates(axis: Axis, mode: str) -> Tensor:
+def coordinates(axis: Axis, mode: str, allocate: Allocate) -> Tensor:
     """float64 x_original for each place of the resized axis."""
-    return COORDINATES[mode](np.arange(axis.resized, dtype=np.float64), axis)
+    x = allocate((axis.resized,), np.dtype(np.float64))
+    x[:] = np.arange(axis.resized)
+    return COORDINATES[mode](x, axis)
 
 
 def nearest(x: Tensor, axis: Axis, mode: str) -> Tensor:

@@ -71,7 +71,7 @@ def resize(
     if not all(axis.resized for axis in plan.values()):
         return allocate(tuple(plan[at].resized if at in plan else size for at, size in enumerate(x.shape)), x.dtype)
 
-    where = {at: coordinates(axis, coordinate_transformation_mode) for at, axis in plan.items()}
+    where = {at: coordinates(axis, coordinate_transformation_mode, allocate) for at, axis in plan.items()}
     outside = {at: ~((c >= 0) & (c <= plan[at].original - 1)) for at, c in where.items()} if crops else {}
     where.update({at: np.where(beyond, 0, where[at]) for at, beyond in outside.items()})
     moved = {at: axis for at, axis in plan.items() if not _is_in_place(where[at], axis)}
@@ -89,7 +89,7 @@ def resize_by_scales(x: Tensor, scales: Tensor, *, mode: str, allocate: Allocate
     """``x`` with every axis resized, ``nearest`` or ``linear``. Source: Resize-10."""
     _known("mode", mode, ("nearest", "linear"))
     plan = _scaled(x.shape, scales.ravel().tolist(), [(0.0, 1.0)] * x.ndim)
-    where = {at: coordinates(axis, "asymmetric") for at, axis in enumerate(plan)}
+    where = {at: coordinates(axis, "asymmetric", allocate) for at, axis in enumerate(plan)}
     if mode == "nearest":
         rounding = {True: "floor", False: "ceil"}
         chosen = {at: nearest(where[at], axis, rounding[axis.scale >= 1]) for at, axis in enumerate(plan)}
