@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
@@ -19,6 +19,7 @@ from onnxeval.graph import (
     import_versions,
     known_names,
     label_of,
+    needed_nodes,
     order_function,
     order_graph,
     undefined_message,
@@ -40,6 +41,9 @@ from onnxeval.schema import (
 )
 from onnxeval.tensors import array_from, dense_from, type_from
 from onnxeval.values import Value, ValueType
+
+#: Cuts a plan out of the graph being compiled: from the named values to one other.
+Cut: TypeAlias = Callable[[Sequence[str], str], Plan]
 
 
 def call_function(*inputs: Value, body: Callable[..., tuple[Value, ...]]) -> tuple[Value, ...]:
@@ -113,19 +117,48 @@ class Compiler:
         cache: dict[str, Tensor] | None = None,
     ) -> Plan:
         names = [value.name for value in graph.output] if outputs is None else list(outputs)
-        kept, wanted = _needed(graph.node, order, names)
-        steps = self._steps(graph.node, kept, wanted, scope)
-        constants = self._read_constants(graph, wanted.difference(fed), {} if cache is None else cache)
-        inputs = tuple(value.name for value in graph.input)
-        local = {*inputs, *constants, *(name for step in steps for name in step.outputs)}
         types = {value.name: _declared_type(value) for value in graph.output}
+        constants: dict[str, Tensor] = {} if cache is None else cache
+        plan = self._plan(
+            graph.node,
+            order,
+            scope,
+            [value.name for value in graph.input],
+            names,
+            lambda wanted: self._read_constants(graph, wanted, constants),
+            fed,
+        )
+        return replace(plan, output_types=tuple(types.get(name) for name in names))
+
+    def _plan(
+        self,
+        nodes: Sequence[NodeProto],
+        order: Order,
+        scope: _Scope,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        read_constants: Callable[[Collection[str]], dict[str, Tensor]],
+        fed: Collection[str] = (),
+    ) -> Plan:
+        """The plan that computes ``outputs`` from ``inputs``, constants (less those in ``fed``) and captured values."""
+        kept, wanted = needed_nodes(nodes, order, outputs, inputs)
+
+        def cut(names: Sequence[str], output: str) -> Plan:
+            plan = self._plan(nodes, order, scope, names, [output], read_constants, fed=names)
+            if output in plan.captures:
+                raise ModelError(f'no node computes the value "{output}"')
+            return plan
+
+        steps = self._steps(nodes, kept, wanted, scope, cut)
+        constants = read_constants(wanted.difference(fed))
+        local = {*inputs, *constants, *(name for step in steps for name in step.outputs)}
         return Plan(
-            inputs=inputs,
-            outputs=tuple(names),
-            output_types=tuple(types.get(name) for name in names),
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            output_types=(None,) * len(outputs),
             constants=MappingProxyType(constants),
             captures=tuple(sorted(wanted.difference(local, ("",)))),
-            steps=with_releases(steps, keep={*names, *constants}),
+            steps=with_releases(steps, keep={*outputs, *constants}),
         )
 
     def _read_constants(
@@ -139,12 +172,14 @@ class Compiler:
                 cache[sparse.values.name] = dense_from(sparse, self.folders)
         return {name: cache[name] for name in constants_of(graph) if name in wanted}
 
-    def _steps(self, nodes: Sequence[NodeProto], kept: Sequence[int], wanted: set[str], scope: _Scope) -> list[Step]:
+    def _steps(
+        self, nodes: Sequence[NodeProto], kept: Sequence[int], wanted: set[str], scope: _Scope, cut: Cut
+    ) -> list[Step]:
         steps = []
         for place in kept:
             node = nodes[place]
             try:
-                step = self._bind(node, place, wanted, scope)
+                step = self._bind(node, place, wanted, scope, cut)
             except ModelError as error:
                 raise ModelError(f"{label_of(node, place)}: {error}", hint=error.hint) from error
             if step is not None:
@@ -153,7 +188,7 @@ class Compiler:
 
     # Nodes
 
-    def _bind(self, node: NodeProto, place: int, wanted: set[str], scope: _Scope) -> Step | None:
+    def _bind(self, node: NodeProto, place: int, wanted: set[str], scope: _Scope, cut: Cut) -> Step | None:
         """The step of a node; None, with a line in ``_missing``, where nothing serves it."""
         domain = canonical_domain(node.domain)
         version = scope.imports.get(domain)
@@ -173,7 +208,7 @@ class Compiler:
         if kernel is not None and function is not None:
             self._note(f"the model's function {_function_name(function)} is not used: onnxeval has the operator itself")
         if kernel is not None:
-            return self._kernel_step(node, place, kernel, since, schema, wanted, scope)
+            return self._kernel_step(node, place, kernel, since, schema, wanted, scope, cut)
         if function is not None:
             return self._function_step(node, place, function, wanted, scope)
         if schema is not None and (step := self._body_step(node, place, schema, version, wanted, scope)) is not None:
@@ -200,6 +235,7 @@ class Compiler:
         schema: Schema | None,
         wanted: set[str],
         scope: _Scope,
+        cut: Cut,
     ) -> Step:
         signature = signature_of(kernel)
         inputs = tuple(node.input)
@@ -216,14 +252,17 @@ class Compiler:
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
             if "n_outputs" in signature.injected:
                 attributes["n_outputs"] = len(node.output)
+        subgraphs = {name: self._graph(graph, order_graph(graph), scope) for name, graph in graphs.items()}
+        if "surroundings" in signature.injected:
+            subgraphs["surroundings"] = cut([*attributes["xs"], *(attributes["zs"] or ())], attributes["y"])
         return Step(
             label=f"{node.name or f'node {place}'} ({node.op_type}-{since})",
             kernel=kernel,
             inputs=inputs + ("",) * (len(signature.positional) - len(inputs)),
             outputs=tuple([name if name in wanted else "" for name in node.output]),
             attributes=attributes,
-            subgraphs={name: self._graph(graph, order_graph(graph), scope) for name, graph in graphs.items()},
-            injected=signature.injected - {"n_outputs"},
+            subgraphs=subgraphs,
+            injected=signature.injected - {"n_outputs", "surroundings"},
             schema=schema,
         )
 
@@ -327,31 +366,11 @@ class Compiler:
             order = order_function(function, function.output)
         except ModelError as error:
             raise ModelError(f"function {name}: {error}") from error
-        kept, wanted = _needed(function.node, order, function.output)
-        steps = self._steps(function.node, kept, wanted, inner)
-        return Plan(
-            inputs=tuple(function.input),
-            outputs=tuple(function.output),
-            output_types=(None,) * len(function.output),
-            constants=NOTHING,
-            captures=(),
-            steps=with_releases(steps, keep=set(function.output)),
-        )
+        return self._plan(function.node, order, inner, function.input, function.output, lambda _: {})
 
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
-
-
-def _needed(nodes: Sequence[NodeProto], order: Order, outputs: Iterable[str]) -> tuple[list[int], set[str]]:
-    """The nodes that the outputs need, in order, and every name that these nodes and the outputs read."""
-    wanted = set(outputs)
-    kept = []
-    for place in reversed(order.nodes):
-        if any(name in wanted for name in nodes[place].output if name):
-            kept.append(place)
-            wanted.update(order.reads[place])
-    return kept[::-1], wanted
 
 
 def _declared_type(value: ValueInfoProto) -> ValueType | None:

@@ -32,13 +32,16 @@ def execute(
 
 
 class Body:
-    """A sub-graph or function as its kernel sees it: a function of its inputs that returns a tuple."""
+    """A sub-graph or function as its kernel sees it: a function of its inputs that returns a tuple.
 
-    __slots__ = ("_captured", "_plan", "_run")
+    A kernel that follows the steps one by one reads ``plan``, starts from ``captured`` and calls `run_step`.
+    """
+
+    __slots__ = ("_plan", "_run", "captured")
 
     def __init__(self, plan: Plan | TypedBody, values: Mapping[str, Value], run: Run) -> None:
         self._plan = plan
-        self._captured = {name: values[name] for name in plan.captures}
+        self.captured = {name: values[name] for name in plan.captures}
         self._run = run
 
     @property
@@ -50,13 +53,23 @@ class Body:
     def n_inputs(self) -> int:
         return len(self._plan.inputs)
 
+    @property
+    def plan(self) -> Plan:
+        if isinstance(self._plan, TypedBody):
+            raise TypeError("a body that depends on its input types has no plan before it is called")
+        return self._plan
+
+    def run_step(self, step: Step, values: Mapping[str, Value]) -> tuple[Value, ...]:
+        """The outputs of one step of the plan."""
+        return run_step(step, values, self._run)
+
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         plan = self._plan.plan_for(inputs) if isinstance(self._plan, TypedBody) else self._plan
         if len(inputs) > len(plan.inputs):
             raise ValueError(f"the sub-graph has {len(plan.inputs)} inputs, {len(inputs)} are given")
         absent = (None,) * (len(plan.inputs) - len(inputs))
         feeds = dict(zip(plan.inputs, inputs + absent, strict=True))
-        results = execute(plan, feeds, self._run, self._captured)
+        results = execute(plan, feeds, self._run, self.captured)
         return tuple([results[name] for name in plan.outputs])
 
 

@@ -164,6 +164,19 @@ def _sorted(nodes: Sequence[NodeProto], reads: Sequence[tuple[str, ...]], produc
     return sequence
 
 
+def needed_nodes(
+    nodes: Sequence[NodeProto], order: Order, outputs: Iterable[str], known: Iterable[str]
+) -> tuple[list[int], set[str]]:
+    """The nodes that make ``outputs`` from what is ``known``, in order, and every name that is read on the way."""
+    wanted, given = set(outputs), set(known)
+    kept = []
+    for place in reversed(order.nodes):
+        if any(name in wanted and name not in given for name in nodes[place].output if name):
+            kept.append(place)
+            wanted.update(order.reads[place])
+    return kept[::-1], wanted
+
+
 def find_cycle(needs: Sequence[Iterable[int]], stuck: set[int]) -> list[int]:
     """One cycle among places that each need another stuck one, in the order the data flows."""
     place = min(stuck)
