@@ -191,7 +191,7 @@ def by_attribute():
             yield key
 
 
-@pytest.mark.parametrize("key", by_attribute(), ids=str)
+@pytest.mark.parametrize("key", list(by_attribute()), ids=str)
 def test_axes_as_an_attribute(key):
     name, kernel = key.op_type, STANDARD[key]
     x = RNG.uniform(0.5, 2, (2, 3, 4)).astype(np.float32)
