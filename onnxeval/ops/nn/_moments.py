@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from onnxeval.dtypes import BFLOAT16, DType, Tensor, dtype_of, is_float, name_of
+from onnxeval.dtypes import BFLOAT16, DType, Tensor, dtype_of, name_of
 
-_HALF: tuple[DType, ...] = (np.dtype(np.float16), BFLOAT16)
+#: What a first stage may be computed in where the text names no list.
+_STASH: tuple[DType, ...] = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.float64))
 
 
 def accumulator(*dtypes: DType) -> DType:
@@ -16,12 +17,11 @@ def accumulator(*dtypes: DType) -> DType:
     return np.dtype(np.float64) if np.dtype(np.float64) in dtypes else np.dtype(np.float32)
 
 
-def stash_dtype(stash_type: int, *allowed: DType) -> DType:
-    """The dtype that ``stash_type`` names. Raises ValueError where it is none of ``allowed`` (or no float)."""
+def stash_dtype(stash_type: int, allowed: tuple[DType, ...] = _STASH) -> DType:
+    """The dtype that ``stash_type`` names. Raises ValueError where it is none of ``allowed``."""
     dtype = dtype_of(stash_type)
-    if not is_float(dtype) or (allowed and dtype not in allowed):
-        expected = " or ".join(name_of(one) for one in allowed) or "a floating-point type"
-        raise ValueError(f"stash_type {stash_type} is {name_of(dtype)}, expected {expected}")
+    if dtype not in allowed:
+        raise ValueError(f"stash_type {stash_type} is {name_of(dtype)}, expected {' or '.join(map(name_of, allowed))}")
     return dtype
 
 
@@ -58,8 +58,3 @@ def require_broadcast(parameter: Tensor, name: str, shape: tuple[int, ...]) -> N
     pairs = zip(reversed(parameter.shape), reversed(shape), strict=False)
     if parameter.ndim > len(shape) or any(size not in (1, wanted) for size, wanted in pairs):
         raise ValueError(f"{name} of shape {list(parameter.shape)} does not broadcast to the input's {list(shape)}")
-
-
-def is_half(dtype: DType) -> bool:
-    """Whether this is a 16-bit floating-point type."""
-    return dtype in _HALF

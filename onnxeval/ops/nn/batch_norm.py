@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.ops._cast import convert
 from onnxeval.ops.nn._moments import accumulator, centred
 from onnxeval.registry import op
 
@@ -102,7 +103,7 @@ def _inference(
         _shaped(parameter, name, x, spatial).astype(dtype) for name, parameter in parameters.items()
     )
     result = (x.astype(dtype) - mean) * (scale / np.sqrt(variance + epsilon)) + bias
-    return result.astype(x.dtype)
+    return convert(result, x.dtype)
 
 
 def _training(
@@ -123,8 +124,8 @@ def _training(
     deviation, *batch = centred(x.astype(dtype), axes)
     result = deviation / np.sqrt(batch[1] + epsilon) * factor + offset
     updated = [old * momentum + new * (1 - momentum) for old, new in zip(running, batch, strict=True)]
-    statistics = (value.reshape(mean.shape).astype(mean.dtype) for value in (*updated, *batch))
-    return (result.astype(x.dtype), *statistics)
+    statistics = (convert(value.reshape(mean.shape), mean.dtype) for value in (*updated, *batch))
+    return (convert(result, x.dtype), *statistics)
 
 
 def _shaped(parameter: Tensor, name: str, x: Tensor, spatial: int) -> Tensor:

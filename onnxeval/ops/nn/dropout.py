@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from onnxeval.dtypes import DType, Tensor
+from onnxeval.ops._cast import convert
 from onnxeval.registry import op
 
 # The text of the input, since version 12: "if not specified it will default to 0.5".
@@ -59,7 +60,7 @@ def _dropped(data: Tensor, ratio: float, uniform: Tensor) -> tuple[Tensor, Tenso
     kept = uniform >= ratio
     wide: DType = data.dtype if data.dtype == np.float64 else np.dtype(np.float32)
     scaled = data.astype(wide) * (1 / (1 - ratio))
-    return np.where(kept, scaled, 0).astype(data.dtype), kept
+    return convert(np.where(kept, scaled, np.zeros((), wide)), data.dtype), kept
 
 
 def _uniform(shape: tuple[int, ...], seed: int | None, rng: np.random.Generator) -> Tensor:

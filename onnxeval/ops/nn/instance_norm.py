@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.ops._cast import convert
 from onnxeval.ops._precision import in_float32
 from onnxeval.ops.nn._moments import per_channel, standardised, stash_dtype
 from onnxeval.registry import op
@@ -38,8 +39,8 @@ def group_normalization(
     Scale (C) and bias (C) are applied afterwards, in the type of ``x``. Raises ValueError where ``num_groups`` does not
     divide C. Source: GroupNormalization-21.
     """
-    groups = _grouped(x, num_groups).astype(stash_dtype(stash_type))
-    normal = standardised(groups, (2,), epsilon).astype(x.dtype).reshape(x.shape)
+    groups = convert(_grouped(x, num_groups), stash_dtype(stash_type))
+    normal = convert(standardised(groups, (2,), epsilon), x.dtype).reshape(x.shape)
     factor, offset = (per_channel(p, name, x.shape[1], x.ndim) for name, p in (("scale", scale), ("bias", bias)))
     result: Tensor = factor * normal + offset
     return result

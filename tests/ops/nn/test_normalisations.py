@@ -242,3 +242,29 @@ def test_lrn_in_half_precision_squares_in_float32():
 def test_refusals(name, version, x, others, attributes, message):
     with pytest.raises(ValueError, match=message):
         kernel(name, version)(np.ones(x, np.float32), *(np.ones(n, np.float32) for n in others), **attributes)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rms_normalization(axis):
+    x = RNG.normal(size=(2, 3, 4)).astype(np.float32)
+    scale = RNG.normal(size=x.shape[axis:]).astype(np.float32)
+    y = kernel("RMSNormalization", 23)(x, scale, axis=axis, epsilon=1e-2, stash_type=FLOAT)
+    for lead in np.ndindex(x.shape[: axis % 3]):
+        values = [float(v) for v in x[lead].ravel()]
+        root = (sum(v * v for v in values) / len(values) + 1e-2) ** 0.5
+        np.testing.assert_allclose(y[lead], x[lead] / root * scale, rtol=1e-5, atol=1e-6)
+
+
+def test_rms_normalization_types():
+    x = np.array([[300, 400]], np.float16)  # squares overflow float16
+    run = kernel("RMSNormalization", 23)
+    for stash_type in (FLOAT, DOUBLE, BFLOAT):
+        y = run(x, np.ones(2, np.float64), axis=-1, epsilon=0.0, stash_type=stash_type)
+        assert y.dtype == np.float64
+        np.testing.assert_allclose(y, np.array([[0.6, 0.8]]) * 2**0.5, rtol=1e-2)
+    exact = run(x, np.ones(2, np.float64), axis=-1, epsilon=0.0, stash_type=FLOAT)
+    np.testing.assert_array_equal(exact, exact.astype(np.float16))  # stage one ends in the type of x
+    with pytest.raises(ValueError, match="stash_type 7 is int64"):
+        run(x, np.ones(2, np.float16), axis=-1, epsilon=0.0, stash_type=7)
+    with pytest.raises(ValueError, match=r"scale of shape \[3\]"):
+        run(x, np.ones(3, np.float16), axis=-1, epsilon=0.0, stash_type=FLOAT)
