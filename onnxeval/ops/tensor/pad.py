@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onnxeval.dtypes import STRING, Tensor
+from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._axes import normalise_axes
+from onnxeval.ops.tensor._zero import zero
 from onnxeval.registry import op
 
 
@@ -140,7 +141,7 @@ SOURCES: dict[str, Callable[[Tensor, int], Tensor]] = {
 def _fill(data: Tensor, constant_value: Tensor | None) -> Tensor:
     """The element that ``constant`` pads with, of rank 0."""
     if constant_value is None:
-        return np.array("", STRING) if data.dtype == STRING else np.zeros((), data.dtype)
+        return zero(data.dtype)
     if constant_value.size != 1:
         raise ValueError(f"constant_value has {constant_value.size} elements, expected 1")
     return constant_value.reshape(())
