@@ -42,7 +42,7 @@ def batch_normalization(
     return _training(x, scale, bias, mean, variance, momentum, epsilon)[:3]
 
 
-@op("BatchNormalization", versions=(7, 9))
+@op("BatchNormalization", versions=(9,))
 def batch_normalization_by_outputs(
     x: Tensor,
     scale: Tensor,
@@ -50,7 +50,6 @@ def batch_normalization_by_outputs(
     mean: Tensor,
     variance: Tensor,
     *,
-    spatial: int = 1,
     momentum: float,
     epsilon: float,
     n_outputs: int,
@@ -58,8 +57,27 @@ def batch_normalization_by_outputs(
     """Inference where the node lists one output, training where it lists more.
 
     Training gives the result, the running mean and variance, and the batch's own mean and variance.
-    Source: BatchNormalization-9, and 7 for ``spatial``.
+    Source: BatchNormalization-9.
     """
+    if n_outputs == 1:
+        return (_inference(x, scale, bias, mean, variance, epsilon, n_outputs),)
+    return _training(x, scale, bias, mean, variance, momentum, epsilon)
+
+
+@op("BatchNormalization", versions=(7,))
+def batch_normalization_by_outputs_and_features(
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    *,
+    spatial: int,
+    momentum: float,
+    epsilon: float,
+    n_outputs: int,
+) -> tuple[Tensor, ...]:
+    """As version 9; unless ``spatial``, each element of (C, D1, ..., Dn) is a feature. Source: BatchNormalization-7."""
     if n_outputs == 1:
         return (_inference(x, scale, bias, mean, variance, epsilon, n_outputs, spatial),)
     return _training(x, scale, bias, mean, variance, momentum, epsilon, spatial)

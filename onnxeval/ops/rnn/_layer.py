@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import wraps
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -138,3 +140,23 @@ def require_shape(name: str, value: Tensor | None, *shape: int) -> None:
     """Raise ValueError unless ``value`` is None or has this shape."""
     if value is not None and value.shape != shape:
         raise ValueError(f"{name} has shape {list(value.shape)}, expected {list(shape)}")
+
+
+def with_output_sequence(kernel: Callable[..., Any], **lacking: Any) -> Callable[..., Any]:
+    """The kernel for versions that have ``output_sequence`` too, with defaults for attributes that some of them lack.
+
+    The attribute says whether a node may leave out the first output, and changes no value.
+    """
+    signature = inspect.signature(kernel)
+    parameters = [
+        parameter.replace(default=lacking.get(name, parameter.default))
+        for name, parameter in signature.parameters.items()
+    ]
+    parameters.append(inspect.Parameter("output_sequence", inspect.Parameter.KEYWORD_ONLY))
+
+    @wraps(kernel)
+    def older(*inputs: Any, output_sequence: int, **attributes: Any) -> Any:  # noqa: ARG001  see above
+        return kernel(*inputs, **(lacking | attributes))
+
+    older.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # what inspect reads
+    return older

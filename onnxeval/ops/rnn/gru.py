@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._precision import in_float32
-from onnxeval.ops.rnn._layer import Cell, Layer
+from onnxeval.ops.rnn._layer import Cell, Layer, with_output_sequence
 from onnxeval.registry import op
 
 
-@op("GRU", versions=(1, 3, 7, 14, 22))
+@op("GRU", versions=(7, 14, 22))
 @in_float32
 def gru(
     x: Tensor,
@@ -27,9 +27,8 @@ def gru(
     clip: float | None,
     direction: str,
     hidden_size: int | None,
-    linear_before_reset: int = 0,
+    linear_before_reset: int,
     layout: int = 0,
-    output_sequence: int = 0,  # noqa: ARG001  it only says whether Y may be left out
 ) -> tuple[Tensor, ...]:
     """(Y [time, directions, batch, hidden], Y_h [directions, batch, hidden]) of x [time, batch, features].
 
@@ -69,3 +68,6 @@ def gru(
         return cell
 
     return layer.run(cell_of, (initial_h,), input_bias)
+
+
+op("GRU", versions=(1, 3))(with_output_sequence(gru, linear_before_reset=0))

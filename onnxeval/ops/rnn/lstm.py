@@ -9,11 +9,11 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._precision import in_float32
-from onnxeval.ops.rnn._layer import Cell, Layer, require_shape
+from onnxeval.ops.rnn._layer import Cell, Layer, require_shape, with_output_sequence
 from onnxeval.registry import op
 
 
-@op("LSTM", versions=(1, 7, 14, 22))
+@op("LSTM", versions=(7, 14, 22))
 @in_float32
 def lstm(
     x: Tensor,
@@ -33,7 +33,6 @@ def lstm(
     hidden_size: int | None,
     input_forget: int,
     layout: int = 0,
-    output_sequence: int = 0,  # noqa: ARG001  it only says whether Y may be left out
 ) -> tuple[Tensor, ...]:
     """(Y [time, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]) of x [time, batch, features].
 
@@ -75,3 +74,6 @@ def lstm(
         return cell
 
     return layer.run(cell_of, (initial_h, initial_c), np.add(*layer.biases))
+
+
+op("LSTM", versions=(1,))(with_output_sequence(lstm))

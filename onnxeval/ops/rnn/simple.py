@@ -9,11 +9,11 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._precision import in_float32
-from onnxeval.ops.rnn._layer import Cell, Layer
+from onnxeval.ops.rnn._layer import Cell, Layer, with_output_sequence
 from onnxeval.registry import op
 
 
-@op("RNN", versions=(1, 7, 14, 22))
+@op("RNN", versions=(7, 14, 22))
 @in_float32
 def rnn(
     x: Tensor,
@@ -30,7 +30,6 @@ def rnn(
     direction: str,
     hidden_size: int | None,
     layout: int = 0,
-    output_sequence: int = 0,  # noqa: ARG001  it only says whether Y may be left out
 ) -> tuple[Tensor, ...]:
     """(Y [time, directions, batch, hidden], Y_h [directions, batch, hidden]) of x [time, batch, features].
 
@@ -61,3 +60,6 @@ def rnn(
         return cell
 
     return layer.run(cell_of, (initial_h,), np.add(*layer.biases))
+
+
+op("RNN", versions=(1,))(with_output_sequence(rnn))
