@@ -128,7 +128,12 @@ class Compiler:
             lambda wanted: self._read_constants(graph, wanted, constants),
             fed,
         )
-        return replace(plan, output_types=tuple(types.get(name) for name in names))
+        initialized = set(constants_of(graph))  # an input with a value is none that a caller gives
+        return replace(
+            plan,
+            inputs=tuple(name for name in plan.inputs if name not in initialized),
+            output_types=tuple(types.get(name) for name in names),
+        )
 
     def _plan(
         self,

@@ -3,10 +3,12 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import helper, numpy_helper
 
+import onnxeval
 import onnxeval.ops.controlflow.branch
 import onnxeval.ops.controlflow.loop
-import onnxeval.ops.controlflow.scan  # noqa: F401  the imports register the kernels
+import onnxeval.ops.controlflow.scan
 from onnxeval.registry import STANDARD
 from onnxeval.values import EmptyOptional, OptionalType, Sequence, SequenceType, TensorType
 
@@ -198,6 +200,33 @@ def test_loop_rows_are_alike(row_of, error, message):
 def test_loop_refusals(trip_count, condition, body, n_outputs, message):
     with pytest.raises(ValueError, match=message):
         LOOP(trip_count, condition, np.array(0, np.float32), body=body, n_outputs=n_outputs)
+
+
+def test_loop_of_an_old_model_whose_body_lists_its_initializers_as_inputs():
+    """IR version 3 wants every initializer among the inputs; the loop gives the body none of them."""
+
+    def scalar(name, kind):
+        return helper.make_tensor_value_info(name, kind, [])
+
+    def pair(name, kind):
+        return helper.make_tensor_value_info(name, kind, [2])
+
+    body = helper.make_graph(
+        [helper.make_node("Add", ["v", "one"], ["sum"]), helper.make_node("Less", ["sum", "limit"], ["less"])],
+        "body",
+        [scalar("i", 7), scalar("c", 9), pair("v", 1), pair("one", 1), scalar("limit", 1)],
+        [pair("less", 9), pair("sum", 1)],
+        [numpy_helper.from_array(f32(1, 1), "one"), numpy_helper.from_array(np.array(9, np.float32), "limit")],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["m", "", "x"], ["y"], body=body)],
+        "g",
+        [scalar("m", 7), pair("x", 1)],
+        [pair("y", 1)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=3)
+    outputs = onnxeval.load(model).run({"m": np.array(3), "x": f32(0, 1)})
+    np.testing.assert_array_equal(outputs["y"], [3, 4])
 
 
 # Scan: the body keeps a running sum and gives it with the element itself
