@@ -256,7 +256,7 @@ class Compiler:
         if graphs or "n_outputs" in signature.injected:
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
             if "n_outputs" in signature.injected:
-                attributes["n_outputs"] = len(node.output)
+                attributes["n_outputs"] = _count_listed(node.output, schema)
         subgraphs = {name: self._graph(graph, order_graph(graph), scope) for name, graph in graphs.items()}
         if "surroundings" in signature.injected:
             subgraphs["surroundings"] = cut([*attributes["xs"], *(attributes["zs"] or ())], attributes["y"])
@@ -380,6 +380,13 @@ class Compiler:
 
 def _declared_type(value: ValueInfoProto) -> ValueType | None:
     return type_from(value.type) if value.HasField("type") else None
+
+
+def _count_listed(outputs: Sequence[str], schema: Schema | None) -> int:
+    """How many outputs a node lists. Blank ones at the end are left out, unless they count as parts of a variadic."""
+    if schema is not None and schema.outputs and schema.outputs[-1].variadic:
+        return len(outputs)
+    return max((place for place, name in enumerate(outputs, 1) if name), default=0)
 
 
 def _top_level_names(graph: GraphProto) -> list[str]:

@@ -3,7 +3,9 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import helper
 
+import onnxeval
 from onnxeval.ops.nn import batch_norm  # noqa: F401  registers the kernels
 from onnxeval.registry import STANDARD
 
@@ -149,3 +151,13 @@ def test_wrong_sizes_are_refused():
         kernel(15)(
             np.float32(1).reshape(()), *parameters((1,)), training_mode=0, momentum=0.9, epsilon=1e-5, n_outputs=1
         )
+
+
+def test_blank_outputs_at_the_end_are_not_listed():
+    node = helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y", "", "", "", ""])
+    inputs = [helper.make_tensor_value_info(name, 1, [2, 2] if name == "x" else [2]) for name in node.input]
+    graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", 1, [2, 2])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=4)
+    x, given = RNG.normal(size=(2, 2)).astype(np.float32), parameters((2,))
+    outputs = onnxeval.load(model).run(dict(zip(node.input, (x, *given), strict=True)))
+    np.testing.assert_allclose(outputs["y"], by_hand(x, *given, 1e-5), rtol=1e-5, atol=1e-6)
