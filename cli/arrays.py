@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxeval.dtypes import NAMES, STRING, SUB_BYTE_BITS, DType, Tensor, integer_range, is_integer, name_of
+from onnxeval.dtypes import NAMES, STRING, SUB_BYTE_BITS, DType, Tensor, integer_range, is_signed, name_of
 from onnxeval.values import OptionalType, TensorType, ValueType
 
 
@@ -57,12 +57,10 @@ def _as_raw(array: Tensor, declared: ValueType | None) -> Tensor:
 
 
 def _refuse_stray_bits(codes: Tensor, dtype: DType) -> None:
-    """A type narrower than a byte is stored one a byte: sign or zeros must fill the rest."""
-    if is_integer(dtype):
-        low, high = integer_range(dtype)
-        numbers = codes.view(np.int8) if low < 0 else codes
-        stray = (numbers < low) | (numbers > high)
-    else:
-        numbers, stray = codes, codes >= 1 << SUB_BYTE_BITS[dtype]
+    """A type narrower than a byte is stored one a byte: zeros must fill the rest, or the sign of a negative integer."""
+    stray = codes >= 1 << SUB_BYTE_BITS[dtype]
+    if is_signed(dtype):
+        stray &= codes.view(np.int8) < integer_range(dtype)[0]
+        stray |= codes.view(np.int8) >= 1 << SUB_BYTE_BITS[dtype]
     if stray.any():
-        raise ValueError(f"holds the byte {numbers[stray][0]}, which is no {name_of(dtype)}")
+        raise ValueError(f"holds the byte {codes[stray][0]}, which is no {name_of(dtype)}")

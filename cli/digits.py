@@ -17,6 +17,7 @@ CellText: TypeAlias = Callable[[Any], str]
 
 _DIGITS = 6
 _DIGITS_DOUBLE = 8
+_DIGITS_LEFT = 3
 _LONGEST_STRING = 60
 
 
@@ -53,18 +54,21 @@ def _float_text(shown: Tensor) -> CellText:
     if not 1e-4 <= greatest < 10.0**digits:
         return lambda element: _scientific(element, digits) if math.isfinite(element) else _special(element)
     decimals = max(digits - 1 - math.floor(math.log10(greatest)), 1)
-    least = 100 * 10.0**-decimals  # below it fewer than three digits would be left
-    used = max(
-        (len(f"{x:.{decimals}f}".rstrip("0").partition(".")[2]) for x in finite if x >= least or not x), default=0
-    )
+    fixed = (f"{x:.{decimals}f}".rstrip("0").partition(".")[2] for x in finite if _survives(x, decimals))
+    used = max(map(len, fixed), default=1)
 
     def text(element: float) -> str:
         if not math.isfinite(element):
             return _special(element)
-        exact_enough = abs(element) >= least or round(element, used) == element
-        return f"{element:.{used}f}" if exact_enough else _scientific(element, 3)
+        return f"{element:.{used}f}" if _survives(element, used) else _scientific(element, _DIGITS_LEFT)
 
     return text
+
+
+def _survives(element: float, decimals: int) -> bool:
+    """Whether this many decimals leave enough of a number's digits, or as good as lose nothing."""
+    enough = abs(element) >= 10.0 ** (_DIGITS_LEFT - 1 - decimals)
+    return bool(enough or abs(round(element, decimals) - element) <= abs(element) * 10.0**-_DIGITS_LEFT / 2)
 
 
 def _scientific(element: float, digits: int) -> str:

@@ -85,9 +85,10 @@ def _only(source: Source, name: str, inside: list[str] | None) -> Source:
         return source
     if len(inside) == 1:
         return Member(source, inside[0])
+    value = source.value_of(inside[0]) if inside else ""
     raise source.error(
         f"holds {len(inside)} values and none is called {name!r}: {', '.join(inside)}",
-        f"name one: --input {shlex.quote(f'{name}={source.label}:{inside[0]}')}" if inside else "",
+        f"name one: --input {shlex.quote(f'{name}={value}')}" if value else "",
     )
 
 

@@ -16,6 +16,8 @@ import click
 
 from onnxeval.errors import OnnxEvalError, OutputError, ResourceLimitError
 
+from .screen import NoReaderError, flush
+
 #: Command -> the module of this package that holds it, under its own name, and the line that help shows for it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Run a model and print or save its outputs."),
@@ -82,7 +84,14 @@ def _guarded(command: Any) -> int:
     """Run the command; the exit code for whatever happens."""
     try:
         code = command()
-        sys.stdout.flush()
+        flush()
+    except NoReaderError as error:
+        _discard_output()
+        return error.exit_code
+    except OutputError as error:
+        _discard_output()
+        _complain(str(error), error.hint)
+        return error.exit_code
     except OnnxEvalError as error:
         _complain(str(error), error.hint)
         return error.exit_code
@@ -92,10 +101,6 @@ def _guarded(command: Any) -> int:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted")
         return _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; what is left in the buffer must not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OutputError.exit_code
     except MemoryError as error:
         _complain(f"out of memory{f': {error}' if str(error) else ''}")
         return ResourceLimitError.exit_code
@@ -106,6 +111,14 @@ def _guarded(command: Any) -> int:
         _complain("this is a fault of onnxeval itself, not of your model: please report it with the lines above")
         return _BUG
     return code if isinstance(code, int) else 0
+
+
+def _discard_output() -> None:
+    """Let what is left in the buffer of standard output go nowhere: it would complain once more at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, hint: str = "") -> None:

@@ -59,7 +59,9 @@ def _map_lines(name: str, entries: dict[Any, Any], screen: Screen, full: bool, i
         if isinstance(value, (list, dict)) or (isinstance(value, np.ndarray) and value.ndim):
             yield from value_lines(f"{name}[{keys[place]}]", value, screen, full=full, indent=indent + "  ")
         else:
-            yield [(f"{indent}  {_pad(keys[place], width, True)}: {_scalar(value, full)}", "")]
+            yield [
+                (f"{indent}  {_pad(keys[place], width, isinstance(items[place][0], str))}: {_scalar(value, full)}", "")
+            ]
 
 
 def _heading(name: str, type_text: str, indent: str) -> Line:
@@ -163,8 +165,9 @@ class _Layout:
 
     def _vector(self, texts: list[str], width: int) -> Iterator[Line]:
         """A lone row; where it takes several lines, each starts with the place of its first element."""
-        if len(texts) * (width + 2) - 2 <= self.width:
-            yield from self._row(texts, list(range(len(texts))), [width] * len(texts))
+        widths = [text_width(text) for text in texts]
+        if len(texts) == 1 or sum(widths) + 2 * len(widths) - 2 <= self.width:
+            yield from self._row(texts, list(range(len(texts))), widths)
             return
         label = len(str(len(texts) - 1)) + 2
         step = max(int((self.width - label) // (width + 2)), 1)

@@ -28,6 +28,10 @@ _PLAIN_WIDTH = 100
 _CHUNK = 1000
 
 
+class NoReaderError(OutputError):
+    """Whoever read our output has gone, as `head` does when it has seen enough."""
+
+
 @dataclass(frozen=True, slots=True)
 class Screen:
     """What standard output can show: columns, and whether a person reads it there (colours and wrapping then)."""
@@ -68,7 +72,7 @@ def _show_styled(lines: Iterable[Line]) -> None:
 
 
 def write(text: str) -> None:
-    """Write text to standard output. Raises OutputError where that fails, BrokenPipeError where nobody listens."""
+    """Write text to standard output. Raises OutputError where that fails."""
     try:
         sys.stdout.write(text)
     except OSError as error:
@@ -76,17 +80,16 @@ def write(text: str) -> None:
 
 
 def flush() -> None:
-    """Hand what was written to whoever reads it; fails as `write` does."""
+    """Hand what was written to whoever reads it. Raises OutputError where that fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
         raise _failure(error) from error
 
 
-def _failure(error: OSError) -> OSError | OutputError:
-    if isinstance(error, BrokenPipeError):
-        return error
-    return OutputError(f"cannot write to standard output: {error.strerror or error}")
+def _failure(error: OSError) -> OutputError:
+    kind = NoReaderError if isinstance(error, BrokenPipeError) else OutputError
+    return kind(f"cannot write to standard output: {error.strerror or error}")
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[str]:

@@ -37,6 +37,10 @@ class Source(ABC):
         """The names of the values inside; None where it holds one value without a name."""
         return None
 
+    def value_of(self, _name: str) -> str:
+        """The VALUE that means the one under ``name``, "" where there is none."""
+        return ""
+
     @abstractmethod
     def read(self, name: str, declared: ValueType | None) -> Value:
         """The value under ``name`` (any, where there are no names), as the declared type wants it."""
@@ -68,6 +72,9 @@ class NpzFile(Source):
         with _failures(self), self._open() as file, zipfile.ZipFile(file) as archive:
             return [member.removesuffix(".npy") for member in archive.namelist()]
 
+    def value_of(self, name: str) -> str:
+        return f"{self.label}:{name}"
+
     def read(self, name: str, declared: ValueType | None) -> Value:
         with _failures(self, name), self._open() as file, zipfile.ZipFile(file) as archive:
             member = f"{name}.npy"
@@ -84,7 +91,7 @@ class Member(Source):
         super().__init__(f"{source.label}:{name}")
         names = source.names() or []
         if name not in names:
-            raise source.error(f"holds no {name!r}", f"it holds: {', '.join(names) or 'nothing'}")
+            raise source.error(f"there is no {name!r} in it", f"it holds: {', '.join(names) or 'nothing'}")
         self._source, self._name = source, name
 
     def read(self, _name: str, declared: ValueType | None) -> Value:
@@ -128,6 +135,9 @@ class Folder(Source):
 
     def names(self) -> list[str]:
         return list(self._files)
+
+    def value_of(self, name: str) -> str:
+        return str(self._files[name])
 
     def read(self, name: str, declared: ValueType | None) -> Value:
         return open_file(self._files[name]).read(name, declared)
@@ -246,8 +256,6 @@ def _failures(source: Source, name: str = "") -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, KeyError, MemoryError, RecursionError, zipfile.BadZipFile) as error:
+    except Exception as error:  # NumPy, zipfile, zlib, json and protobuf raise some twelve kinds for broken files
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise source.error(f"{name}: {reason}" if name else reason) from error
-    except (SyntaxError, NotImplementedError, RuntimeError) as error:  # header text, compression, encryption
-        raise source.error(f"cannot be read: {error}") from error

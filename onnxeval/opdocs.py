@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from onnxeval.attributes import kind_name
-from onnxeval.dtypes import BY_NAME, name_of
+from onnxeval.dtypes import BY_NAME, STRING, SUB_BYTE_BITS, is_float, is_integer, is_signed, name_of
 from onnxeval.schema import (
     STANDARD_DOMAINS,
     Schema,
@@ -171,12 +171,18 @@ def _readable(types: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _type_order(type_name: str) -> tuple[bool, int, str]:
-    """Tensors first, in the order of the standard's element types."""
+def _type_order(type_name: str) -> tuple[str, int, int, str]:
+    """Tensors first; floats, integers and the rest, narrow ones before wide ones."""
+    around = type_name.partition("tensor(")[0]
     element = re.search(r"tensor\((\w+)\)", type_name)
-    order = list(BY_NAME)
-    place = order.index(element[1]) if element and element[1] in order else len(order)
-    return not type_name.startswith("tensor("), place, type_name
+    dtype = BY_NAME.get(element[1]) if element else None
+    if dtype is None:
+        return around, 0, 0, type_name
+    wide_float = is_float(dtype) and dtype.itemsize > 1
+    kinds = (wide_float, is_signed(dtype), is_integer(dtype), is_float(dtype), dtype != STRING)
+    kind = next((place for place, holds in enumerate(kinds) if holds), len(kinds))
+    bits = SUB_BYTE_BITS.get(dtype, 8 * dtype.itemsize)
+    return around, kind, bits, type_name
 
 
 def clean(text: str) -> str:
