@@ -92,7 +92,7 @@ def _lines(model: str, findings: Sequence[Finding], *, apart: bool) -> Iterator[
 
 
 def _verdict(findings: Sequence[Finding]) -> Line:
-    counts = Counter(finding.severity for finding in findings)
+    counts: Counter[str] = Counter(finding.severity for finding in findings)
     if not counts:
         return [("no findings", "good")]
     spans: Line = []
@@ -107,7 +107,7 @@ def _style(severity: str) -> str:
 
 
 def _form(model: str, findings: Sequence[Finding]) -> dict[str, object]:
-    counts = Counter(finding.severity for finding in findings)
+    counts: Counter[str] = Counter(finding.severity for finding in findings)
     return {
         "model": model,
         "counts": {severity: counts[severity] for severity in _SEVERITIES},

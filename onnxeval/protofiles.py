@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # protobuf has no types of its own
+from google.protobuf.message import DecodeError
 from onnx import MapProto, OptionalProto, SequenceProto, TensorProto
 
 from onnxeval.dtypes import ELEMENT_TYPES, STRING, SUB_BYTE_BITS, Tensor
