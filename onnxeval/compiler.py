@@ -83,9 +83,9 @@ class Compiler:
         self._missing: dict[tuple[str, str], None] = {}
 
     def compile(self, outputs: Sequence[str] | None = None, fed: Collection[str] = ()) -> Plan:
-        """The plan that computes ``outputs`` (the graph's own unless given), initializers in ``fed`` left open.
+        """The plan that computes ``outputs``, initializers in ``fed`` left open.
 
-        Raises ModelError where the model contradicts itself, UnsupportedOperators naming every missing kernel.
+        Without ``outputs`` it is the graph's own, and initializers that nothing needs are looked at too. Raises ModelError where the model contradicts itself, UnsupportedOperators naming every missing kernel.
         """
         self._missing.clear()
         try:
@@ -94,6 +94,9 @@ class Compiler:
             raise ModelError("the model's graphs and functions are nested too deeply") from None
         if self._missing:
             raise UnsupportedOperators(list(self._missing))
+        if outputs is None:
+            graph = self.model.graph
+            self._read_constants(graph, set(constants_of(graph)).difference(self._constants), {})
         return plan
 
     def _index_functions(self) -> dict[tuple[str, str, str], FunctionProto]:

@@ -75,7 +75,7 @@ class Model:
         key = (names, open_constants)
         if key not in self._plans:
             self._refuse_unknown(names)
-            self._plans[key] = self._compiler.compile(names, open_constants)
+            self._plans[key] = self._compiler.compile(None if outputs is None else names, open_constants)
         return self._plans[key]
 
     def run(

@@ -310,10 +310,14 @@ def _dtype(element_type: int) -> DType | None:
     return BY_ELEMENT_TYPE[element_type]
 
 
+#: What exporters write for a size they do not know; it is no name.
+_UNKNOWN = frozenset({"", "?", "-1", "None"})
+
+
 def _dimension(dim: Any) -> Dimension:
     if dim.HasField("dim_value"):
         return int(dim.dim_value) if dim.dim_value >= 0 else None
-    return dim.dim_param or None
+    return None if dim.dim_param in _UNKNOWN else dim.dim_param
 
 
 def type_proto(value_type: ValueType | None) -> TypeProto:

@@ -23,10 +23,10 @@ def identity(type_text: str) -> onnxeval.Model:
 
 
 def test_inputs_and_outputs_tell_what_is_declared() -> None:
-    model = onnxeval.load(parse(f"{HEADER} g (float[N, 3] x, int64[] n) => (y) {{ y = Expand (x, n) }}"))
+    model = onnxeval.load(parse(f"{HEADER} g (float[N, 3] x, int64[1] n) => (y) {{ y = Expand (x, n) }}"))
     assert [(entry.name, entry.dtype, entry.shape) for entry in model.inputs] == [
         ("x", np.float32, ("N", 3)),
-        ("n", np.int64, ()),
+        ("n", np.int64, (1,)),
     ]
     assert [(entry.name, entry.type, entry.shape) for entry in model.outputs] == [("y", None, None)]
 
