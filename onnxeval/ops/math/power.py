@@ -48,8 +48,7 @@ def _of_integers(x: Tensor, y: Tensor) -> Tensor:
         return exact
     other = np.where(whole, 0, np.trunc(np.power(x.astype(np.float64), exponent)))
     low, high = integer_range(x.dtype)
-    if not ((other >= low) & (other < high + 1)).all():
-        raise ValueError(f"a power of {x.tolist()} with exponent {y.tolist()} is outside {name_of(x.dtype)}")
+    _refuse(~((other >= low) & (other < high + 1)), x, y, f"is outside {name_of(x.dtype)}")
     return np.where(whole, exact, other.astype(x.dtype))
 
 
@@ -59,6 +58,11 @@ def _whole_power(x: Tensor, y: Tensor) -> Tensor:
     below = y < 0
     if not below.any():
         return result
-    if (below & (x == 0)).any():
-        raise ValueError(f"0 to a negative power: base {x.tolist()}, exponent {y.tolist()}")
+    _refuse(below & (x == 0), x, y, "divides by zero")
     return np.where(below & (np.abs(x) != 1), np.zeros_like(result), result)  # |1 / x| < 1 truncates to 0
+
+
+def _refuse(wrong: Tensor, x: Tensor, y: Tensor, what: str) -> None:
+    if wrong.any():
+        bases, exponents = np.broadcast_arrays(x, y)
+        raise ValueError(f"{bases[wrong][0]} to the power {exponents[wrong][0]} {what}")

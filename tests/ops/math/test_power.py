@@ -40,7 +40,7 @@ def test_exponents_beyond_int64():
 def test_negative_powers_of_integers_truncate(exponent):
     result = POW(np.array([1, -1, -1, 2, -3, 7], np.int32), np.array([-3, -3, -2, -1, -2, -5], exponent))
     assert result.tolist() == [1, -1, 1, 0, 0, 0]
-    with pytest.raises(ValueError, match="0 to a negative power"):
+    with pytest.raises(ValueError, match=r"0 to the power -1.* divides by zero"):
         POW(np.array([0], np.int32), np.array([-1], exponent))
 
 
@@ -54,7 +54,7 @@ def test_fractional_powers_of_integers_truncate():
 
 @pytest.mark.parametrize(("base", "exponent"), [(-2, 0.5), (2, np.nan), (2, np.inf), (10**9, 1.5)])
 def test_powers_that_no_integer_can_hold(base, exponent):
-    with pytest.raises(ValueError, match="outside int32"):
+    with pytest.raises(ValueError, match=f"{base} to the power {exponent} is outside int32"):
         POW(np.array([base], np.int32), np.array([exponent]))
 
 
