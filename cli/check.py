@@ -22,7 +22,7 @@ _FOUND_ERRORS = 1
 
 
 @click.command(short_help="List every defect of a model, each with its place and a hint.")
-@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.argument("models", type=click.Path(readable=False), metavar="MODEL...", nargs=-1, required=True)
 @click.option(
     "--format",
     "form",

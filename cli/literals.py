@@ -40,8 +40,9 @@ def looks_like_literal(text: str) -> bool:
 
 def from_json(content: Any, declared: ValueType | None) -> Value:
     """The value that parsed JSON stands for: as `jsonform` writes it, or bare."""
-    if isinstance(content, dict) and content.get("type") in _FORMS:
-        return _FORMS[content["type"]](content, declared)
+    kind = content.get("type") if isinstance(content, dict) else None
+    if isinstance(kind, str) and kind in _FORMS:
+        return _FORMS[kind](content, declared)
     match declared:
         case OptionalType(element):
             return EmptyOptional(element) if content is None else from_json(content, element)
@@ -178,8 +179,8 @@ def _expect(content: Any, kind: type, what: str) -> Any:
 
 def _tensor_form(form: dict[str, Any], _declared: ValueType | None) -> Tensor:
     name, shape = form.get("dtype"), form.get("shape")
-    if name not in _DTYPES:
-        raise ValueError(f"the dtype {name!r} is unknown")
+    if not isinstance(name, str) or name not in _DTYPES:
+        raise ValueError(f"the dtype {json.dumps(name)} is unknown")
     dtype = _DTYPES[name]
     if not isinstance(shape, list) or not all(isinstance(size, int) and size >= 0 for size in shape):
         raise ValueError(f"the shape {json.dumps(shape)} is none")
@@ -198,7 +199,12 @@ def _sequence_form(form: dict[str, Any], declared: ValueType | None) -> Sequence
 
 def _map_form(form: dict[str, Any], declared: ValueType | None) -> dict[Any, Any]:
     value = declared.value if isinstance(declared, MapType) else None
-    return {key: _map_entry(entry, value) for key, entry in _expect(form.get("entries"), list, "a list of pairs")}
+    entries = {}
+    for pair in _expect(form.get("entries"), list, "a list of pairs"):
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], (str, int)):
+            raise ValueError(f"{json.dumps(pair)} stands where a key and a value are expected")
+        entries[pair[0]] = _map_entry(pair[1], value)
+    return entries
 
 
 def _optional_form(_form: dict[str, Any], declared: ValueType | None) -> EmptyOptional:

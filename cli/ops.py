@@ -14,8 +14,15 @@ if TYPE_CHECKING:
     from onnxeval.opdocs import Page
 
 
+def _names_starting_with(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The operators that the shell may complete a word to."""
+    from .oppages import versions
+
+    return [name for _, name in versions(ctx.params.get("domain")) if name.lower().startswith(incomplete.lower())]
+
+
 @click.command(short_help="Look up operators: versions, types, attributes, what changed.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_names_starting_with)
 @click.option("--domain", metavar="D", help="Only this domain: ai.onnx, ai.onnx.ml, com.microsoft ...")
 @click.option("--opset", type=click.IntRange(min=1), metavar="N", help="As of this opset instead of the newest one.")
 @click.option(

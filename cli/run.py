@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from onnxeval.values import Value, ValueType
 
 
+#: A name that the shell completes as a file; whether there is one is ours to find out.
+FILE = click.Path(readable=False)
+
+
 @click.command(short_help="Run a model and print or save its outputs.")
-@click.argument("model")
+@click.argument("model", type=FILE)
 @click.option(
     "-i",
     "--input",
     "inputs",
+    type=FILE,
     metavar="[NAME=]VALUE",
     multiple=True,
     help="A value for an input, or a file of several (see below). Repeat it for each.",
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--save",
+    type=FILE,
     metavar="PATH",
     help="Also save the values: all to a .npz file, one to a .npy file, or a file each to a folder.",
 )

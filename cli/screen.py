@@ -66,6 +66,7 @@ def _show_styled(lines: Iterable[Line]) -> None:
     for line in lines:
         text = Text.assemble(*((text, _STYLES.get(style, "")) for text, style in line))
         try:
+            text.rstrip()
             console.print(text, soft_wrap=True)
         except OSError as error:
             raise _failure(error) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import zipfile
 from abc import ABC, abstractmethod
@@ -153,7 +154,9 @@ class JsonFile(Source):
         self._content = content
         self._entries: dict[str, Any] | None = None
         outputs = content.get("outputs") if isinstance(content, dict) else None
-        if isinstance(outputs, list) and all(isinstance(entry, dict) and "name" in entry for entry in outputs):
+        if isinstance(outputs, list) and all(
+            isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in outputs
+        ):
             self._entries = {entry["name"]: entry for entry in outputs}
 
     def names(self) -> list[str] | None:
@@ -220,13 +223,14 @@ def open_source(text: str, inputs: list[str], standard_input: StandardInput) -> 
     if text == STANDARD_INPUT:
         return standard_input.open()
     path = Path(text)
-    if path.is_dir():
+    # Unlike those of pathlib, these take a long literal for what it is: no file.
+    if os.path.isdir(path):
         return Folder(path, inputs)
-    if path.exists():
+    if os.path.exists(path):
         return open_file(path)
     for place in _colons(text):
-        if (archive := Path(text[:place])).is_file():
-            return Member(open_file(archive), text[place + 1 :])
+        if os.path.isfile(text[:place]):
+            return Member(open_file(Path(text[:place])), text[place + 1 :])
     if looks_like_literal(text):
         return Literal(text)
     if path.suffix in _FORMATS or "/" in text or ".npz:" in text:

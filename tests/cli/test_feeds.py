@@ -256,6 +256,13 @@ def test_literals_take_the_declared_type(shell, model, name, literal, expected):
     assert data_of(shell("run", model(name), "--input", literal, "--format", "json"), output) == expected
 
 
+def test_a_literal_longer_than_any_file_name(shell, model):
+    numbers = list(range(2000))
+    assert data_of(shell("run", model("int64"), "-i", str(numbers), "--format", "json")) == numbers
+    result = shell("run", model("relu"), "-i", "x" * 5000)
+    assert result.exit_code == INPUT_ERROR
+
+
 def test_a_literal_is_rounded_once(shell, model):
     above_a_tie = 1 + 2**-8 + 2**-40  # float32 would make it the tie, which goes down to 1
     assert data_of(shell("run", model("bfloat16"), "-i", f"[{above_a_tie!r}]", "--format", "json")) == [1.0078125]
@@ -281,6 +288,13 @@ def test_literals_of_sequences_and_optionals(shell, model):
         ("bool", "[1]", "1 stands where true or false is expected"),
         ("text", "[1]", "1 stands where a string is expected"),
         ("relu", "[[1, 2, 3]", "Expecting"),
+        ("relu", "{}", "{} is not a number"),
+        ("relu", '{"type": "tensor"}', "the dtype null is unknown"),
+        ("relu", '{"type": "tensor", "dtype": [], "shape": 3}', "the dtype [] is unknown"),
+        ("relu", '{"type": "tensor", "dtype": "float32", "shape": [-1]}', "the shape [-1] is none"),
+        ("relu", '{"type": "tensor", "dtype": "float32", "shape": [3], "data": [1]}', "is of shape [1], not [3]"),
+        ("relu", '{"type": "map", "entries": [1]}', "1 stands where a key and a value are expected"),
+        ("relu", "[" * 100_000, "recursion"),
         ("relu", "hello", "neither a file nor a value"),
         ("relu", "x.npy", "there is no such file"),
         ("relu", "f.npz:x", "there is no such file"),
@@ -370,6 +384,7 @@ BROKEN = {
     "members.npz": _write_zip_of_garbage,
     "garbage.pb": lambda p: p.write_bytes(b"\xff\xff\xff"),
     "empty.json": lambda p: p.write_bytes(b""),
+    "unnamed.json": lambda p: p.write_text('{"outputs": [{"name": 3}]}'),
     "not_utf8.json": lambda p: p.write_bytes(b'["\xff"]'),
     "deep.json": lambda p: p.write_text("[" * 100_000),
     "what.xyz": lambda p: p.write_bytes(b"?"),

@@ -169,13 +169,17 @@ class TestProcesses:
         assert done.returncode == 0, done.stderr
         assert r'"\xe9"' in done.stdout
 
-    def test_completion(self):
-        environment = {
-            **os.environ,
-            "_ONNXEVAL_COMPLETE": "bash_complete",
-            "COMP_WORDS": "onnxeval r",
-            "COMP_CWORD": "1",
-        }
+    @pytest.mark.parametrize(
+        ("words", "answers"),
+        [
+            ("onnxeval r", ["plain,run"]),
+            ("onnxeval run mod", ["file,mod"]),
+            ("onnxeval ops Depth", ["plain,DepthToSpace"]),
+        ],
+    )
+    def test_completion(self, words, answers):
+        place = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        environment = {**os.environ, "_ONNXEVAL_COMPLETE": "bash_complete", **place}
         done = subprocess.run(
             [sys.executable, "-c", "from onnxeval_cli.main import main; main(prog_name='onnxeval')"],
             capture_output=True,
@@ -184,4 +188,4 @@ class TestProcesses:
             timeout=60,
             check=False,
         )
-        assert done.stdout.split() == ["plain,run"]
+        assert done.stdout.split() == answers
