@@ -85,7 +85,8 @@ class Compiler:
     def compile(self, outputs: Sequence[str] | None = None, fed: Collection[str] = ()) -> Plan:
         """The plan that computes ``outputs``, initializers in ``fed`` left open.
 
-        Without ``outputs`` it is the graph's own, and initializers that nothing needs are looked at too. Raises ModelError where the model contradicts itself, UnsupportedOperators naming every missing kernel.
+        Without ``outputs`` it is the graph's own, and initializers that nothing needs are looked at too. Raises
+        ModelError where the model contradicts itself, UnsupportedOperators naming every missing kernel.
         """
         self._missing.clear()
         try:
