@@ -168,6 +168,10 @@ class JsonFile(Source):
             return from_json(content, declared)
 
 
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("name"), str)
+
+
 class Literal(Source):
     """A value that was typed."""
 
