@@ -1,0 +1,77 @@
+"""NonMaxSuppression: the best boxes of each class that do not overlap too much.
+
+Versions 10 and 11 mean the same; 11 spelled out that an overlap equal to the threshold is no reason.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.ops._scalar import scalar
+from onnxeval.registry import op
+from onnxeval.values import shape_text
+
+
+@op("NonMaxSuppression", versions=(10, 11))
+def non_max_suppression(
+    boxes: Tensor,
+    scores: Tensor,
+    max_output_boxes_per_class: Tensor | None,
+    iou_threshold: Tensor | None,
+    score_threshold: Tensor | None,
+    *,
+    center_point_box: int,
+) -> Tensor:
+    """(B, S, 4), (B, C, S) -> int64 (selected, 3): batch, class and box, of each class the best box first.
+
+    A box is two opposite corners y1, x1, y2, x2, or x, y of its centre, width and height with ``center_point_box``. It
+    is left out where its score does not exceed ``score_threshold`` or is not a number, and where its area in common
+    with a box selected before, over the area of both, exceeds ``iou_threshold``. Of equal scores the first goes first.
+
+    Raises ValueError where shapes do not fit and where a threshold or the number of boxes is out of range.
+    Source: NonMaxSuppression-11.
+    """
+    if center_point_box not in (0, 1):
+        raise ValueError(f"center_point_box {center_point_box} is neither 0 nor 1")
+    if boxes.ndim != 3 or scores.ndim != 3 or boxes.shape != (scores.shape[0], scores.shape[2], 4):
+        shapes = f"{shape_text(boxes.shape)} and {shape_text(scores.shape)}"
+        raise ValueError(f"boxes and scores have shapes {shapes}, expected [B, S, 4] and [B, C, S]")
+    most = (
+        0
+        if max_output_boxes_per_class is None
+        else scalar(max_output_boxes_per_class, name="max_output_boxes_per_class")
+    )
+    overlap = 0.0 if iou_threshold is None else scalar(iou_threshold, name="iou_threshold")
+    if most < 0 or not 0 <= overlap <= 1:
+        raise ValueError(f"max_output_boxes_per_class {most} is negative or iou_threshold {overlap} outside [0, 1]")
+    wanted = ~np.isnan(scores) if score_threshold is None else scores > scalar(score_threshold, name="score_threshold")
+    selected = []
+    low, high = _corners(boxes.astype(np.float64), center_point_box)
+    for batch, category in np.ndindex(scores.shape[:2]):
+        (candidates,) = np.nonzero(wanted[batch, category])
+        candidates = candidates[np.argsort(-scores[batch, category, candidates], kind="stable")]
+        for _ in range(min(most, candidates.size)):
+            if not candidates.size:
+                break
+            best, candidates = candidates[0], candidates[1:]
+            selected.append((batch, category, best))
+            candidates = candidates[_overlaps(low[batch], high[batch], best, candidates) <= overlap]
+    return np.array(selected, np.int64).reshape(-1, 3)
+
+
+def _corners(boxes: Tensor, center_point_box: int) -> tuple[Tensor, Tensor]:
+    """The lower and the upper corners of boxes in either format."""
+    first, second = boxes[..., :2], boxes[..., 2:]
+    if center_point_box:
+        first, second = first - second / 2, first + second / 2
+    return np.minimum(first, second), np.maximum(first, second)
+
+
+def _overlaps(low: Tensor, high: Tensor, best: int, others: Tensor) -> Tensor:
+    """Intersection over union of a box with others; 0 where both are empty."""
+    common = np.minimum(high[others], high[best]) - np.maximum(low[others], low[best])
+    intersection = np.maximum(common, 0).prod(axis=1)
+    union = (high[others] - low[others]).prod(axis=1) + (high[best] - low[best]).prod() - intersection
+    overlaps: Tensor = np.divide(intersection, union, out=np.zeros_like(union), where=union > 0)
+    return overlaps
