@@ -1,6 +1,7 @@
 """Every kernel against every schema it claims: signature, defaults, the section it stands in, growth over versions."""
 
 import inspect
+import itertools
 from collections import defaultdict
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_python_defaults_mean_that_a_version_lacks_the_attribute(kernel, keys: l
     ids=lambda x: str(x[0]) if isinstance(x, list) else "",
 )
 def test_inside_one_kernel_the_schema_only_grows(kernel, keys: list[OpKey]) -> None:
-    for older, newer in zip(keys, keys[1:], strict=False):
+    for older, newer in itertools.pairwise(keys):
         one, other = SCHEMAS[older], SCHEMAS[newer]
         assert attributes_of(one) <= attributes_of(other), f"{older} -> {newer} lost an attribute"
         assert len(one.inputs) <= len(other.inputs), f"{older} -> {newer} lost an input"
