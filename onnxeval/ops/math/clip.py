@@ -21,12 +21,10 @@ def clip(x: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
 
     Raises ValueError where a bound is not a scalar. Source: the function body of Clip-13.
     """
-    if low is not None:
-        scalar(low, name="min")
-        x = np.where(x < low.reshape(()), low.reshape(()), x)
-    if high is not None:
-        scalar(high, name="max")
-        x = np.where(x > high.reshape(()), high.reshape(()), x)
+    if low is not None and not np.isnan(scalar(low, name="min")):
+        x = np.maximum(x, low.reshape(()))
+    if high is not None and not np.isnan(scalar(high, name="max")):
+        x = np.minimum(x, high.reshape(()))
     return x
 
 

@@ -21,8 +21,7 @@ from onnxeval.registry import op
 @in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + exp(-x)). Source: Sigmoid-13."""
-    decay = np.exp(-np.abs(x))
-    result: Tensor = np.where(x < 0, decay, 1) / (1 + decay)
+    result: Tensor = np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
     return result
 
 
@@ -75,6 +74,6 @@ def gelu(x: Tensor, *, approximate: str) -> Tensor:
         case "none":
             return 0.5 * x * erfc(-x / math.sqrt(2))
         case "tanh":
-            return x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
+            return x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x * x * x))
         case _:
             raise ValueError(f"approximate {approximate!r} is neither 'none' nor 'tanh'")
