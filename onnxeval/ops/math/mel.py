@@ -36,11 +36,11 @@ def mel_weight_matrix(
     highest = float(scalar(upper_edge_hertz, name="upper_edge_hertz"))
     if not 0 <= lowest <= highest < np.inf:
         raise ValueError(f"the edges {lowest} and {highest} hertz are not two frequencies in rising order")
+    weights = allocate((length // 2 + 1, bands), np.float64)
     low, high = 2595 * np.log10(1 + np.array([lowest, highest]) / 700)
     mels = low + np.arange(bands + 2) * (high - low) / (bands + 2)
     corners = np.floor((length + 1) * 700 * (10 ** (mels / 2595) - 1) / rate)
     lower, centre, upper = corners[:-2], corners[1:-1], corners[2:]
-    weights = allocate((length // 2 + 1, bands), np.float64)
     bins = np.arange(length // 2 + 1)[:, None]
     rising, falling = (bins - lower) / (centre - lower), (upper - bins) / (upper - centre)
     weights[:] = np.where(bins < centre, rising, falling)
