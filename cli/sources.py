@@ -154,9 +154,7 @@ class JsonFile(Source):
         self._content = content
         self._entries: dict[str, Any] | None = None
         outputs = content.get("outputs") if isinstance(content, dict) else None
-        if isinstance(outputs, list) and all(
-            isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in outputs
-        ):
+        if isinstance(outputs, list) and all(map(_is_entry, outputs)):
             self._entries = {entry["name"]: entry for entry in outputs}
 
     def names(self) -> list[str] | None:
