@@ -33,7 +33,7 @@ _FOUND_ERRORS = 1
 )
 @click.pass_context
 def check(ctx: click.Context, models: tuple[str, ...], form: str) -> None:
-    r"""List everything that is wrong with each MODEL, without running it.
+    """List everything that is wrong with each MODEL, without running it.
 
     \b
     Examples:
@@ -45,7 +45,10 @@ def check(ctx: click.Context, models: tuple[str, ...], form: str) -> None:
     its rule, and a hint where there is one.
 
     \b
-    Exit codes: 0 no errors (warnings and notes do not count), 1 errors, 3 a file that cannot be read as a model.
+    Exit codes:
+      0  no errors; warnings and notes do not count
+      1  errors
+      3  a file that cannot be read as a model
     """
     import onnxeval
 

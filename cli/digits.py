@@ -18,6 +18,7 @@ CellText: TypeAlias = Callable[[Any], str]
 _DIGITS = 6
 _DIGITS_DOUBLE = 8
 _DIGITS_LEFT = 3
+_TRIMMED_UP_TO = 10_000
 _LONGEST_STRING = 60
 
 
@@ -54,13 +55,18 @@ def _float_text(shown: Tensor) -> CellText:
     if not 1e-4 <= greatest < 10.0**digits:
         return lambda element: _scientific(element, digits) if math.isfinite(element) else _special(element)
     decimals = max(digits - 1 - math.floor(math.log10(greatest)), 1)
-    fixed = (f"{x:.{decimals}f}".rstrip("0").partition(".")[2] for x in finite if _survives(x, decimals))
-    used = max(map(len, fixed), default=1)
+    used = decimals
+    if finite.size <= _TRIMMED_UP_TO:  # trailing zeros that all have in common are left out
+        fixed = (f"{x:.{decimals}f}".rstrip("0").partition(".")[2] for x in finite if _survives(x, decimals))
+        used = max(map(len, fixed), default=1)
+    plain, enough = f".{used}f", 10.0 ** (_DIGITS_LEFT - 1 - used)
 
     def text(element: float) -> str:
+        if enough <= abs(element) < math.inf:
+            return format(element, plain)
         if not math.isfinite(element):
             return _special(element)
-        return f"{element:.{used}f}" if _survives(element, used) else _scientific(element, _DIGITS_LEFT)
+        return format(element, plain) if _survives(element, used) else _scientific(element, _DIGITS_LEFT)
 
     return text
 

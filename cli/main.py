@@ -160,7 +160,7 @@ def _print_versions(ctx: click.Context, _parameter: click.Parameter, value: bool
     help="Show the versions of onnxeval, onnx and NumPy, and the opsets and IR version they know.",
 )
 def main() -> None:
-    r"""Run, check and explain ONNX models, exactly as the standard says.
+    """Run, check and explain ONNX models, exactly as the standard says.
 
     \b
     Examples:

@@ -41,15 +41,15 @@ def _names_starting_with(ctx: click.Context, _parameter: click.Parameter, incomp
     help="How to print: for people, or JSON.",
 )
 def ops(name: str | None, domain: str | None, opset: int | None, diff: tuple[int, int] | None, form: str) -> None:
-    r"""Look up the operator NAME, or list all operators and their versions.
+    """Look up the operator NAME, or list all operators and their versions.
 
     \b
     Examples:
-      onnxeval ops                               every operator, which versions have a kernel
-      onnxeval ops --opset 12                    the versions in force at opset 12
-      onnxeval ops MaxPool                       the newest MaxPool: text, types, attributes, history
-      onnxeval ops MaxPool --opset 9             MaxPool as a model of opset 9 means it
-      onnxeval ops Softmax --diff 11 13          what changed, and does it break?
+      onnxeval ops                        every operator and its versions
+      onnxeval ops --opset 12             the versions in force at opset 12
+      onnxeval ops MaxPool                text, types, attributes, history
+      onnxeval ops MaxPool --opset 9      MaxPool as a model of opset 9 means it
+      onnxeval ops Softmax --diff 11 13   what changed, and does it break?
       onnxeval ops --domain ai.onnx.ml --format json | jq '.totals'
 
     A difference is judged by the signature: slots, attributes, defaults and types. Where the text changed, its lines

@@ -27,7 +27,7 @@ FILE = click.Path(readable=False)
     type=FILE,
     metavar="[NAME=]VALUE",
     multiple=True,
-    help="A value for an input, or a file of several (see below). Repeat it for each.",
+    help="A value for an input, or a file of several. Repeat it for each.",
 )
 @click.option(
     "-o",
@@ -62,28 +62,28 @@ def run(
     full: bool,
     seed: int | None,
 ) -> None:
-    r"""Run MODEL (.onnx, .onnxtxt or .json) and print its outputs: name, type, range and elements.
+    """Run MODEL (.onnx, .onnxtxt or .json) and print its outputs: name, type, range and elements.
 
     \b
     Examples:
-      onnxeval run model.onnx --input x.npy            the only input, from a file
-      onnxeval run model.onnx -i x.npy -i mask=true    two inputs, one by name
-      onnxeval run model.onnx -i 'x=[[1, 2], [3, 4]]'  elements typed in place
-      onnxeval run model.onnx -i feeds.npz             every input, by the names in the file
-      onnxeval run model.onnx -i test_data_set_0       a folder of input_0.pb, input_1.pb ...
-      onnxeval run model.onnx -i x.npy -o '*conv*'     values inside the graph, by pattern
-      onnxeval run model.onnx -i x.npy --save out.npz  keep the outputs
+      onnxeval run model.onnx --input x.npy           the only input, from a file
+      onnxeval run model.onnx -i x.npy -i mask=true   two inputs, one by name
+      onnxeval run model.onnx -i 'x=[[1, 2, 3]]'      elements typed in place
+      onnxeval run model.onnx -i feeds.npz            all inputs, by the names in it
+      onnxeval run model.onnx -i test_data_set_0      input_0.pb, input_1.pb ...
+      onnxeval run model.onnx -i x.npy -o '*conv*'    values inside the graph
+      onnxeval run model.onnx -i x.npy --save y.npz   keep the outputs
       onnxeval run model.onnx -i x.npy --format json | jq '.outputs[0].data'
 
     \b
     VALUE is one of:
-      x.npy           an array
-      feeds.npz       arrays under the names of inputs; feeds.npz:key is one of them
-      x.pb            a TensorProto, or a SequenceProto or OptionalProto where the input is one
-      test_data_set_0 a folder of input_0.pb ..., or of files named as the inputs
-      out.json        what --format json printed
-      3.5  [[1, 2]]  true  "text"   typed in place, as in JSON, in the type of the input
-      -               a .npy or .npz file on standard input
+      x.npy             an array
+      feeds.npz         arrays under the names of inputs; feeds.npz:key is one of them
+      x.pb              a TensorProto; a SequenceProto or OptionalProto for such inputs
+      test_data_set_0   a folder of input_0.pb ..., or of files named as the inputs
+      out.json          what --format json printed
+      3.5  true  "text"  [[1, 2]]   typed in place, as in JSON
+      -                 a .npy or .npz file on standard input
 
     A VALUE without NAME goes to the one input that no other option fills. The types have to be what the model declares:
     nothing is cast. In a GLOB, * stands for any text, / included.

@@ -33,6 +33,8 @@ def test_help_is_complete_and_starts_from_examples(shell, arguments):
     assert result.output == shell(*arguments, "-h").output
     assert f"onnxeval {arguments[0] if arguments else 'run'} " in result.output.partition("Options:")[0]
     assert "--help" in result.output
+    assert "\\b" not in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
 
 
 def test_the_group_lists_every_command_with_the_line_that_it_has_itself(shell):
