@@ -164,7 +164,7 @@ def main() -> None:
 
     \b
     Examples:
-      onnxeval run model.onnx --input x.npy     run a model, print its outputs
-      onnxeval check model.onnx                 list everything that is wrong with it
-      onnxeval ops MaxPool                      look up an operator
+      onnxeval run model.onnx --input x.npy   run a model, print its outputs
+      onnxeval check model.onnx               list all that is wrong with it
+      onnxeval ops MaxPool                    look up an operator
     """

@@ -69,7 +69,7 @@ def run(
       onnxeval run model.onnx --input x.npy           the only input, from a file
       onnxeval run model.onnx -i x.npy -i mask=true   two inputs, one by name
       onnxeval run model.onnx -i 'x=[[1, 2, 3]]'      elements typed in place
-      onnxeval run model.onnx -i feeds.npz            all inputs, by the names in it
+      onnxeval run model.onnx -i feeds.npz            all inputs, by name
       onnxeval run model.onnx -i test_data_set_0      input_0.pb, input_1.pb ...
       onnxeval run model.onnx -i x.npy -o '*conv*'    values inside the graph
       onnxeval run model.onnx -i x.npy --save y.npz   keep the outputs
@@ -78,9 +78,9 @@ def run(
     \b
     VALUE is one of:
       x.npy             an array
-      feeds.npz         arrays under the names of inputs; feeds.npz:key is one of them
-      x.pb              a TensorProto; a SequenceProto or OptionalProto for such inputs
-      test_data_set_0   a folder of input_0.pb ..., or of files named as the inputs
+      feeds.npz         arrays under the inputs' names; feeds.npz:key is one
+      x.pb              a TensorProto, or another message of ONNX by type
+      test_data_set_0   input_0.pb ..., or files named as the inputs
       out.json          what --format json printed
       3.5  true  "text"  [[1, 2]]   typed in place, as in JSON
       -                 a .npy or .npz file on standard input
