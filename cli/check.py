@@ -76,7 +76,8 @@ def _lines(model: str, findings: Sequence[Finding], *, apart: bool) -> Iterator[
     for finding in findings:
         places.setdefault(finding.where, []).append(finding)
     for where, found in places.items():
-        yield [(f"  {where}", "heading")]
+        if where != model:
+            yield [(f"  {where}", "heading")]
         for finding in found:
             head, *rest = finding.message.splitlines() or [""]
             margin = " " * (len(finding.severity) + 6)
