@@ -9,9 +9,10 @@ from onnx import ModelProto
 from onnxeval.checks import function, graph, node, proto, shapes, sparse, tensor, types
 from onnxeval.checks.file import read_source
 from onnxeval.checks.graph import declared_in
+from onnxeval.checks.held import tensors_of
 from onnxeval.checks.inference import Inference
 from onnxeval.checks.rules import Finding, judge
-from onnxeval.checks.views import Holder, Model, Node, Scope, tensors_of
+from onnxeval.checks.views import Holder, Model, Node, Scope
 from onnxeval.loader import Loaded
 
 #: The families of rules; importing them fills the table.
@@ -19,7 +20,7 @@ FAMILIES = (proto, graph, node, function, tensor, sparse, types, shapes)
 
 
 def check(model: str | os.PathLike[str] | bytes | ModelProto) -> list[Finding]:
-    """Every defect of a model, each with its place, in the order of the file.
+    """Every defect of a model, each with its place: first those of structure, then those of types and shapes.
 
     A model in any state gives findings, never an error: one that cannot be read is a single finding of the
     rule ``file/unreadable``. Findings of severity ``error`` break the standard or cannot work, ``warning`` is for

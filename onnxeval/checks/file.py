@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 from onnx import ModelProto
+from onnx.serialization import registry
 
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.errors import ModelError
@@ -25,31 +26,32 @@ class Source:
 
 
 def read_source(model: str | os.PathLike[str] | bytes | ModelProto) -> Source:
-    """Read and parse a model. A model that cannot be run for what it says is read all the same."""
-    name = "model" if isinstance(model, bytes | ModelProto) else os.fspath(model)
+    """Read and parse a model, whatever it says. A path's suffix decides the format, as in `load_model`."""
     if isinstance(model, ModelProto):
-        return Source(name, Loaded(model, "the model", ()))
+        return Source("model", Loaded(model, "the model", ()))
+    name = "model" if isinstance(model, bytes) else os.fspath(model)
+    try:
+        return Source(name, _parsed(model))
+    except Exception:  # what onnx's serialisers raise for broken data is theirs to choose
+        pass
     try:
         return Source(name, load_model(model))
-    except ModelError as error:
-        if (loaded := _parsed(model)) is not None:
-            return Source(name, loaded)
-        return Source(name, None, str(error).removeprefix(name).strip(), error.hint)
-    except ValueError as error:  # a path with a NUL in it
-        return Source(name, None, str(error))
+    except (ModelError, ValueError) as error:  # ValueError: a path with a NUL in it
+        return Source(name, None, str(error).removeprefix(name).strip(), getattr(error, "hint", ""))
 
 
-def _parsed(model: str | os.PathLike[str] | bytes) -> Loaded | None:
-    """A model that parses, though `load_model` refuses it."""
-    try:
-        if isinstance(model, bytes):
-            return Loaded(onnx.load_model_from_string(model), "the model", ()) if model else None
-        if not os.path.getsize(model):
-            return None
-        folder = os.path.dirname(os.path.abspath(model))
-        return Loaded(onnx.load_model(model, load_external_data=False), os.fspath(model), (Path(folder),))
-    except Exception:  # what onnx's serialisers raise for broken data is theirs to choose
-        return None
+def _parsed(model: str | os.PathLike[str] | bytes) -> Loaded:
+    if isinstance(model, bytes):
+        return Loaded(_proto(model, None), "the model", ())
+    path = Path(model)
+    proto = _proto(path.read_bytes(), registry.get_format_from_file_extension(path.suffix))
+    return Loaded(proto, str(model), (path.absolute().parent, path.resolve().parent))
+
+
+def _proto(data: bytes, file_format: str | None) -> ModelProto:
+    if not data:
+        raise ValueError("empty")
+    return onnx.load_model_from_string(data, file_format or "protobuf")
 
 
 @rule("file/unreadable", "error", Source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from onnxeval.checks.graph import doubled as listed_twice
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.suggest import closest
 from onnxeval.checks.views import Function, Model, Node
@@ -38,6 +39,12 @@ def doubled(function: Function) -> Faults:
             f"functions {first.ordinal} and {function.ordinal} are both {function.label}",
             "rename one, or give it an overload",
         )
+
+
+@rule("function/doubled-output", "error", Function)
+def doubled_output(function: Function) -> Faults:
+    """A function lists one value as output twice."""
+    yield from listed_twice(function.scope, "output", function.scope.outputs)
 
 
 @rule("function/doubled-attribute", "error", Function)

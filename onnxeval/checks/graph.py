@@ -13,10 +13,11 @@ from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.suggest import closest
 from onnxeval.checks.views import Scope
 from onnxeval.graph import find_cycle
+from onnxeval.values import shape_text
 
 #: Since this IR version an initializer need not be a graph input.
 _IR_WITH_CONSTANTS = 4
-#: Suggestions are looked for this often in one scope.
+#: Suggestions are looked for where no more names than this are wrong.
 _MOST_HINTS = 20
 
 
@@ -30,13 +31,11 @@ def unnamed(scope: Scope) -> Faults:
 @rule("graph/undefined-name", "error", Scope)
 def undefined_name(scope: Scope) -> Faults:
     """A node reads a name that nothing makes: no node, input or initializer. A function's body sees its inputs only."""
-    hints = 0
-    for node, place, name in scope.unmade.values():
-        if scope.maker_of(name) is None:
-            hints += 1
-            hint = closest(name, scope.known_names()) if hints <= _MOST_HINTS else ""
-            where = "in the function" if scope.function else "in the model"
-            yield Fault(node.input_where(place), f'nothing {where} makes the value "{name}"', hint)
+    undefined = [read for read in scope.unmade.values() if scope.maker_of(read.name) is None]
+    for node, place, name in undefined:
+        hint = closest(name, scope.known_names()) if len(undefined) <= _MOST_HINTS else ""
+        where = "in the function" if scope.function else "in the model"
+        yield Fault(node.input_where(place), f'nothing {where} makes the value "{name}"', hint)
 
 
 @rule("graph/order", "error", Scope)
@@ -107,9 +106,9 @@ def _loops(scope: Scope) -> list[set[int]]:
                 if trail:
                     lowest[trail[-1][0]] = min(lowest[trail[-1][0]], lowest[place])
                 if lowest[place] == number[place]:
-                    cut = stack.index(place)
-                    loop = set(stack[cut:])
-                    del stack[cut:]
+                    loop = {stack.pop()}
+                    while place not in loop:
+                        loop.add(stack.pop())
                     stacked -= loop
                     if len(loop) > 1 or place in needs[place]:
                         loops.append(loop)
@@ -137,22 +136,24 @@ def shadowed_name(scope: Scope) -> Faults:
 @rule("graph/doubled-input", "error", Scope)
 def doubled_input(scope: Scope) -> Faults:
     """Two inputs of a graph or function have one name."""
-    yield from _doubled(scope, "input", scope.inputs)
+    yield from doubled(scope, "input", scope.inputs)
 
 
 @rule("graph/doubled-initializer", "error", Scope)
 def doubled_initializer(scope: Scope) -> Faults:
     """Two initializers, sparse ones included, have one name: which of them counts is open."""
-    yield from _doubled(scope, "initializer", scope.constants)
+    yield from doubled(scope, "initializer", scope.constants)
 
 
 @rule("graph/doubled-output", "warning", Scope)
 def doubled_output(scope: Scope) -> Faults:
-    """One value is listed as output twice: who asks for outputs by name gets it once."""
-    yield from _doubled(scope, "output", scope.outputs)
+    """One value is listed as output of a graph twice: who asks for outputs by name gets it once."""
+    if scope.graph is not None:
+        yield from doubled(scope, "output", scope.outputs)
 
 
-def _doubled(scope: Scope, what: str, names: list[str]) -> Faults:
+def doubled(scope: Scope, what: str, names: list[str]) -> Faults:
+    """A fault for each name that stands in a list more than once."""
     if len(set(names)) == len(names):
         return
     for name, count in Counter(names).items():
@@ -171,21 +172,22 @@ def unnamed_value(scope: Scope) -> Faults:
 @rule("graph/unmade-output", "error", Scope)
 def unmade_output(scope: Scope) -> Faults:
     """An output is made by no node of its graph and is neither input nor initializer of it."""
-    for place, name in enumerate(scope.outputs):
-        if name and name not in scope.makers:
-            hint = closest(name, scope.makers)
-            if scope.parent is not None and scope.parent.maker_of(name) is not None:
-                hint = "it belongs to the graph around this one: pass it through an Identity"
-            yield Fault(f'{scope.where}/output[{place}] "{name}"', f'nothing here makes the value "{name}"', hint)
+    unmade = [(place, name) for place, name in enumerate(scope.outputs) if name and name not in scope.makers]
+    for place, name in unmade:
+        hint = closest(name, scope.makers) if len(unmade) <= _MOST_HINTS else ""
+        if scope.parent is not None and scope.parent.maker_of(name) is not None:
+            hint = "it belongs to the graph around this one: pass it through an Identity"
+        yield Fault(f'{scope.where}/output[{place}] "{name}"', f'nothing here makes the value "{name}"', hint)
 
 
 @rule("graph/unreadable-name", "error", Scope)
 def unreadable_name(scope: Scope) -> Faults:
     """A name is not UTF-8 text, so that no tool can show it or write it again."""
-    names: set[Any] = {*scope.makers, *scope.captures, *scope.outputs}
-    for name in names:
-        if isinstance(name, bytes):
-            yield Fault(scope.where, f"the name {name!r} is not UTF-8")
+    names: list[Any] = [*scope.makers, *scope.captures, *scope.outputs]
+    for node in scope.nodes:
+        names += (node.op_type, node.domain, node.proto.name)
+    for name in {name for name in names if type(name) is bytes}:
+        yield Fault(scope.where, f"the name {name!r} is not UTF-8")
 
 
 @rule("graph/initializer-not-input", "error", Scope)
@@ -262,6 +264,27 @@ def unknown_element_type(value: Declared) -> Faults:
     for number in _element_types(value.proto.type):
         if number not in TensorProto.DataType.values():
             yield Fault(value.where, f"element type {number} is unknown")
+
+
+@rule("graph/negative-size", "warning", Declared)
+def negative_size(value: Declared) -> Faults:
+    """A declared dimension is negative. It is taken for an open one, which the standard leaves unset or names."""
+    for dims in _shapes(value.proto.type):
+        if any(dim.dim_value < 0 for dim in dims):
+            sizes = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in dims]
+            yield Fault(
+                value.where, f"the shape {shape_text(sizes)} is declared", "name the dimension, or leave it out"
+            )
+
+
+def _shapes(declared: TypeProto) -> Iterator[Any]:
+    kind = declared.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        yield getattr(declared, kind).shape.dim
+    elif kind in ("sequence_type", "optional_type"):
+        yield from _shapes(getattr(declared, kind).elem_type)
+    elif kind == "map_type":
+        yield from _shapes(declared.map_type.value_type)
 
 
 def _element_types(declared: TypeProto) -> Iterator[int]:

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx.shape_inference
-from onnx import AttributeProto, NodeProto, OperatorSetIdProto
+from onnx import NodeProto
 
 from onnxeval.checks.constants import carried, constant, constant_tensor
 from onnxeval.checks.known import ABSENT, UNKNOWN, Known, KnownTable, guessed_outputs
+from onnxeval.checks.nested import Bindings, bound, formal_types, refers, summarised
 from onnxeval.checks.rules import Finding, judge
 from onnxeval.checks.types import Declaration, Refusal, Typed
 from onnxeval.checks.views import Function, Holder, Model, Node, Scope
@@ -27,9 +28,6 @@ from onnxeval.values import TensorType
 #: Functions that call functions are followed this deep, and as often as this in one model.
 _MOST_DEPTH = 60
 _MOST_CALLS = 5000
-_MOST_VERSION = 2**31 - 1
-
-Bindings = Mapping[str, AttributeProto]
 
 
 class Types(dict[str, Known]):
@@ -68,10 +66,10 @@ class Inference:
         found = False
         for finding in findings:
             found = True
-            if self._muted or (finding.rule, finding.where) in self._told:
+            if self._muted or (self._callers and (finding.rule, finding.where) in self._told):
                 continue
-            self._told.add((finding.rule, finding.where))
             if self._callers:
+                self._told.add((finding.rule, finding.where))
                 message = f"{finding.message} (called from {self._callers[0].where})"
                 finding = Finding(finding.rule, finding.severity, finding.where, message, finding.hint)
             self.findings.append(finding)
@@ -101,8 +99,10 @@ class Inference:
         assert graph is not None
         for tensor in graph.initializer:
             dtype = BY_ELEMENT_TYPE.get(tensor.data_type)
-            if dtype is not None and (scope, tensor.name) not in self._faulty:
-                self._read_initializer(scope, types, tensor.name, self._table.of_tensor(tensor, dtype))
+            if dtype is not None:
+                is_sound = (scope, tensor.name) not in self._faulty
+                known = self._table.of_tensor(tensor, dtype) if is_sound else self._table.of_type(TensorType(dtype))
+                self._read_initializer(scope, types, tensor.name, known)
         for sparse in graph.sparse_initializer:
             dtype = BY_ELEMENT_TYPE.get(sparse.values.data_type)
             if dtype is not None and (scope, sparse.values.name) not in self._faulty:
@@ -162,44 +162,47 @@ class Inference:
         self, node: Node, inputs: tuple[Known, ...], types: Types, bindings: Bindings | None
     ) -> Sequence[Known]:
         """What a node makes; remembered for nodes like it where nothing was found."""
-        refers = bindings is not None and _refers(node.proto)
-        proto = _bound(node.proto, bindings) if refers and bindings is not None else node.proto
-        for sub in node.subs:
-            self._walk_graph(sub, self._around(sub, inputs, types), bindings)
+        has_references = bindings is not None and refers(node.proto)
+        proto = bound(node.proto, bindings) if has_references and bindings is not None else node.proto
+        results = [self._results(sub, node, inputs, types, bindings) for sub in node.subs]
         schema = node.schema
         if schema is None:
             function = node.function
             return self._call(function, node, proto, inputs) if function else [UNKNOWN] * len(node.outputs)
         told = len(self.findings)
-        outputs = self._standard_outputs(node, proto, schema, inputs, types)
-        if node.signature is not None and not refers and len(self.findings) == told and not self._muted:
+        outputs = self._standard_outputs(node, proto, schema, inputs, results)
+        if node.signature is not None and not has_references and len(self.findings) == told and not self._muted:
             node.scope.imports.inferred[node.signature, inputs] = outputs
         return outputs
 
-    def _around(self, sub: Scope, inputs: Sequence[Known], types: Types) -> Types:
-        """What a sub-graph knows of its inputs: the element types of the node's inputs, in order.
-
-        Only where there are as many: shapes may change from one iteration to the next, so none are passed on.
-        """
-        around = Types(types)
-        if len(sub.inputs) == len(inputs):
-            for name, known in zip(sub.inputs, inputs, strict=True):
-                if isinstance(known.type, TensorType):
-                    around[name] = self._table.of_type(TensorType(known.type.dtype))
-        return around
+    def _results(
+        self, sub: Scope, node: Node, inputs: Sequence[Known], types: Types, bindings: Bindings | None
+    ) -> list[Known]:
+        """Walk a sub-graph; what it gives."""
+        inner = Types(types)
+        for name, known in zip(sub.inputs, formal_types(node, inputs, self._table), strict=False):
+            inner[name] = UNKNOWN if known is ABSENT else known
+        self._walk_graph(sub, inner, bindings)
+        return [inner[name] for name in sub.outputs]
 
     def _standard_outputs(
-        self, node: Node, proto: NodeProto, schema: Schema, inputs: tuple[Known, ...], types: Types
+        self,
+        node: Node,
+        proto: NodeProto,
+        schema: Schema,
+        inputs: tuple[Known, ...],
+        results: Sequence[Sequence[Known]],
     ) -> Sequence[Known]:
         count = len(node.outputs)
-        if node in self._faulty or self._tell(judge(Typed(node, proto, schema, inputs))):
+        names_are_text = all(isinstance(name, str) for name in (*node.inputs, *node.outputs))
+        if node in self._faulty or not names_are_text or self._tell(judge(Typed(node, proto, schema, inputs))):
             return guessed_outputs(schema, inputs, count, self._table)
         if schema.deprecated:
             return guessed_outputs(schema, inputs, count, self._table)
         try:
-            outputs = self._inferred(node, proto, schema, inputs, types)
+            outputs = self._inferred(node, summarised(proto, results) if results else proto, schema, inputs)
         except Exception as error:  # whatever onnx's C++ raises is its verdict on this node
-            if UNKNOWN not in inputs:
+            if UNKNOWN not in inputs and not any(UNKNOWN in result for result in results):
                 self._tell(judge(_refusal(node, schema, inputs, error)))
             return guessed_outputs(schema, inputs, count, self._table)
         if UNKNOWN in outputs and not schema.definition.has_type_and_shape_inference_function:
@@ -208,18 +211,16 @@ class Inference:
             outputs = [elements]
         return outputs
 
-    def _inferred(
-        self, node: Node, proto: NodeProto, schema: Schema, inputs: tuple[Known, ...], types: Types
-    ) -> list[Known]:
-        by_name = {name: known for name, known in zip(node.inputs, inputs, strict=True) if name}
-        for sub in node.subs:
-            by_name.update((name, types[name]) for name in sub.captures if types[name] is not UNKNOWN)
+    def _inferred(self, node: Node, proto: NodeProto, schema: Schema, inputs: tuple[Known, ...]) -> list[Known]:
+        by_name = {name: known for name, known in zip(node.inputs, inputs, strict=True) if known is not ABSENT}
+        if len(by_name) < len(set(filter(None, node.inputs))):  # a function's input that its call leaves out
+            proto = NodeProto.FromString(proto.SerializeToString())
+            proto.input[:] = [name if name in by_name else "" for name in node.inputs]
         outputs = onnx.shape_inference.infer_node_outputs(
             schema.definition,
             proto,
             {name: known.proto for name, known in by_name.items()},
             {name: known.data for name, known in by_name.items() if known.data is not None},
-            opset_imports=_imports(node.scope) if node.subs else None,
             ir_version=max(self._model.proto.ir_version, 0),
         )
         return [self._table.of_proto(outputs[name]) if name in outputs else UNKNOWN for name in node.outputs]
@@ -270,47 +271,7 @@ class Inference:
         return [self._table.merged(one, other) for one, other in zip(outputs, inferred, strict=True)]
 
 
-def _imports(scope: Scope) -> list[OperatorSetIdProto]:
-    versions = scope.imports.versions.items()
-    return [OperatorSetIdProto(domain=d, version=v) for d, v in versions if 0 < v <= _MOST_VERSION]
-
-
 def _refusal(node: Node, schema: Schema, inputs: Sequence[Known], error: Exception) -> Refusal:
     text = " ".join(str(error).split())
     reason = re.sub(r"^\[\w+\] ?|\(op_type:[^)]*\): ?", "", text) or type(error).__name__
     return Refusal(node, schema, inputs, reason, about_shape=text.startswith("[ShapeInferenceError]"))
-
-
-def _refers(proto: NodeProto) -> bool:
-    """Whether an attribute here, or in a sub-graph, refers to one of the function around."""
-    return any(
-        a.ref_attr_name or any(_refers(inner) for graph in (a.g, *a.graphs) for inner in graph.node)
-        for a in proto.attribute
-    )
-
-
-def _bound(proto: NodeProto, bindings: Bindings) -> NodeProto:
-    """A node with the attributes of a call in the place of references; what the call leaves unset vanishes."""
-    bound = NodeProto()
-    bound.CopyFrom(proto)
-    _bind(bound, bindings)
-    return bound
-
-
-def _bind(proto: NodeProto, bindings: Bindings) -> None:
-    kept = []
-    for attribute in proto.attribute:
-        if attribute.ref_attr_name:
-            if (value := bindings.get(attribute.ref_attr_name)) is None:
-                continue
-            name = attribute.name
-            attribute.CopyFrom(value)
-            attribute.name = name
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                _bind(inner, bindings)
-        kept.append(attribute)
-    if len(kept) < len(proto.attribute):
-        copies = [AttributeProto.FromString(attribute.SerializeToString()) for attribute in kept]
-        del proto.attribute[:]
-        proto.attribute.extend(copies)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 
 from onnx import AttributeProto
 
@@ -22,6 +23,7 @@ from onnxeval.schema import (
     find_schema,
     known_versions,
     newest_opset,
+    slot_at,
 )
 
 _MANY = 2**31 - 1
@@ -55,10 +57,16 @@ def unknown_operator(node: Node) -> Faults:
     """The standard has no operator of this name in this domain, at any version, and the model no such function."""
     if _version(node) is None or node.schema or node.function or known_versions(node.domain, node.op_type):
         return
-    elsewhere = sorted({s.key.domain or "ai.onnx" for s in all_schemas() if s.key.op_type == node.op_type})
-    names = (s.key.op_type for s in all_schemas() if s.key.domain == node.domain)
-    hint = f"it is an operator of {', '.join(elsewhere)}" if elsewhere else closest(node.op_type, names)
-    yield Fault(node.where, f'{node.domain or "ai.onnx"} has no operator "{node.op_type}"', hint)
+    message = f'{node.domain or "ai.onnx"} has no operator "{node.op_type}"'
+    yield Fault(node.where, message, _meant(node.domain, node.op_type))
+
+
+@cache
+def _meant(domain: str, op_type: str) -> str:
+    """What an operator that does not exist may have been meant to be."""
+    if elsewhere := sorted({s.key.domain or "ai.onnx" for s in all_schemas() if s.key.op_type == op_type}):
+        return f"it is an operator of {', '.join(elsewhere)}"
+    return closest(op_type, (s.key.op_type for s in all_schemas() if s.key.domain == domain))
 
 
 @rule("node/newer-operator", "error", Node)
@@ -149,8 +157,10 @@ def _absent(node: Node, what: str, names: list[str]) -> Faults:
         return
     slots = schema.inputs if what == "input" else schema.outputs
     for place, name in enumerate(names):
-        slot = slots[place] if place < len(slots) else None
-        if not name and slot is not None and not slot.optional and not slot.variadic:
+        slot = slot_at(slots, place)
+        if name or slot is None or slot.optional:
+            continue
+        if not slot.variadic or (slot.homogeneous and what == "input"):
             yield Fault(f"{node.where} {what} {place}", f'{schema.label} needs its {what} "{slot.name}", it is blank')
 
 

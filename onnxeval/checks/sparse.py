@@ -7,8 +7,8 @@ import math
 import numpy as np
 from onnx import TensorProto
 
+from onnxeval.checks.held import SparseTensor
 from onnxeval.checks.rules import Fault, Faults, rule
-from onnxeval.checks.views import SparseTensor
 from onnxeval.dtypes import Tensor as Array
 from onnxeval.errors import ModelError
 from onnxeval.tensors import array_from

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from onnx import TensorProto
 
+from onnxeval.checks.held import Tensor
 from onnxeval.checks.rules import Fault, Faults, rule
-from onnxeval.checks.views import Tensor
 from onnxeval.dtypes import BY_ELEMENT_TYPE, SUB_BYTE_BITS, name_of
 
 _FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")

@@ -87,6 +87,16 @@ def variable(typed: Typed) -> Faults:
                 )
 
 
+@rule("type/absent-argument", "error", Typed)
+def absent_argument(typed: Typed) -> Faults:
+    """A function is called without an input that a node in its body cannot do without."""
+    for place, known in enumerate(typed.inputs):
+        slot = slot_at(typed.schema.inputs, place)
+        if known is ABSENT and typed.node.inputs[place] and slot and not slot.optional and not slot.variadic:
+            message = f'the function is called without it, {typed.schema.label} needs its input "{slot.name}"'
+            yield Fault(typed.node.input_where(place), message)
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A node whose outputs cannot be inferred: onnx's ``reason``, which is about its ``shape`` or its types."""

@@ -6,13 +6,12 @@ Nothing here judges or refuses: a view exists of every model that can be parsed,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from onnxeval.graph import constants_of
 from onnxeval.schema import STANDARD_DOMAINS, Schema, canonical_domain, find_schema, newest_opset
@@ -74,30 +73,31 @@ class Node:
         self.domain = domain = canonical_domain(domain) if domain else ""
         self.inputs: list[str] = proto.input[:]
         self.outputs: list[str] = proto.output[:]
-        self.attributes: list[AttributeProto] = []
-        self.subs: list[Scope] = []
+        self.attributes: Sequence[AttributeProto] = ()
+        self.subs: Sequence[Scope] = ()
         self.signature: Any = (domain, op_type, len(self.inputs), len(self.outputs))
+        if domain or scope.model.has_functions:
+            self.signature += (proto.overload,)
         if "" in self.inputs or "" in self.outputs:
             self.signature += (tuple(map(bool, self.inputs)), tuple(map(bool, self.outputs)))
         if proto.attribute:
             self._read_attributes()
 
     def _read_attributes(self) -> None:
-        self.attributes = attributes = self.proto.attribute[:]
-        if any(a.type in _BULKY for a in attributes):
-            self.signature = None
-            for attribute in attributes:
-                if attribute.type in _GRAPHS:
-                    self._read_graphs(attribute)
-        else:
-            self.signature += tuple([a.SerializeToString() for a in attributes])
+        self.attributes = self.proto.attribute[:]
+        for attribute in self.attributes:
+            if attribute.type in _BULKY:
+                self.signature = None
+                self.subs = [sub for a in self.attributes if a.type in _GRAPHS for sub in self._read_graphs(a)]
+                return
+            self.signature += (attribute.SerializeToString(),)
 
-    def _read_graphs(self, attribute: AttributeProto) -> None:
+    def _read_graphs(self, attribute: AttributeProto) -> Iterator[Scope]:
+        where = f"{self.where} {attribute.name}"
         if attribute.HasField("g"):
-            self.subs.append(Scope(attribute.g, f"{self.where} {attribute.name}", self.scope.model, self.scope, self))
+            yield Scope(attribute.g, where, self.scope.model, self.scope, self)
         for place, graph in enumerate(attribute.graphs):
-            where = f"{self.where} {attribute.name}[{place}]"
-            self.subs.append(Scope(graph, where, self.scope.model, self.scope, self))
+            yield Scope(graph, f"{where}[{place}]", self.scope.model, self.scope, self)
 
     @property
     def where(self) -> str:
@@ -128,6 +128,10 @@ class Node:
     def function(self) -> Function | None:
         """The model's function of this name, whether or not the standard has an operator of that name, too."""
         return self.scope.model.functions_by_key.get((self.domain, self.op_type, self.proto.overload))
+
+
+#: What holds a tensor: a node, or a scope and the name of its initializer.
+Holder: TypeAlias = "Node | tuple[Scope, str]"
 
 
 class Read(NamedTuple):
@@ -285,6 +289,7 @@ class Model:
         self.proto = proto
         self.source = source
         self.folders = folders
+        self.has_functions = len(proto.functions) > 0
         self.imports = Imports(proto.opset_import, "model", {"": 1} if 0 < proto.ir_version < 3 else None)
         self.functions_by_key: dict[tuple[str, str, str], Function] = {}
         self.functions: list[Function] = []
@@ -325,62 +330,3 @@ def _place_in(scope: Scope, node: Node) -> int:
     while node.scope is not scope and node.scope.owner is not None:
         node = node.scope.owner
     return node.place
-
-
-#: What holds a tensor: a node, or a scope and the name of its initializer.
-Holder: TypeAlias = "Node | tuple[Scope, str]"
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A tensor that the model holds: an initializer, or an attribute's."""
-
-    where: str
-    proto: TensorProto
-    model: Model
-    holder: Holder
-
-
-@dataclass(frozen=True, slots=True)
-class SparseTensor:
-    """A sparse tensor that the model holds."""
-
-    where: str
-    proto: SparseTensorProto
-    model: Model
-    holder: Holder
-
-
-def tensors_of(scope: Scope) -> Iterator[Tensor | SparseTensor]:
-    """The tensors of a scope: its initializers and those in its nodes' attributes, not those in sub-graphs."""
-    model = scope.model
-    if (graph := scope.graph) is not None:
-        for place, tensor in enumerate(graph.initializer):
-            where = f'{scope.where}/initializer[{place}] "{tensor.name}"'
-            yield Tensor(where, tensor, model, (scope, tensor.name))
-        for place, sparse in enumerate(graph.sparse_initializer):
-            where = f'{scope.where}/sparse_initializer[{place}] "{sparse.values.name}"'
-            yield from _sparse(where, sparse, model, (scope, sparse.values.name))
-    for node in scope.nodes:
-        if node.signature is None:
-            for attribute in node.attributes:
-                yield from _tensors_in(attribute, f'{node.where} attribute "{attribute.name}"', node)
-
-
-def _tensors_in(attribute: AttributeProto, where: str, node: Node) -> Iterator[Tensor | SparseTensor]:
-    model = node.scope.model
-    if attribute.HasField("t"):
-        yield Tensor(where, attribute.t, model, node)
-    if attribute.HasField("sparse_tensor"):
-        yield from _sparse(where, attribute.sparse_tensor, model, node)
-    for place, tensor in enumerate(attribute.tensors):
-        yield Tensor(f"{where}[{place}]", tensor, model, node)
-    for place, sparse in enumerate(attribute.sparse_tensors):
-        yield from _sparse(f"{where}[{place}]", sparse, model, node)
-
-
-def _sparse(where: str, sparse: SparseTensorProto, model: Model, holder: Holder) -> Iterator[Tensor | SparseTensor]:
-    yield SparseTensor(where, sparse, model, holder)
-    yield Tensor(f"{where} values", sparse.values, model, holder)
-    if sparse.HasField("indices"):
-        yield Tensor(f"{where} indices", sparse.indices, model, holder)
