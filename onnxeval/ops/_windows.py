@@ -12,7 +12,7 @@ newest texts spell them out:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,9 +41,7 @@ class Windows:
 
         The two slices are of the same length.
         """
-        first_tap = max(0, _ceil_div(self.begin - (self.count - 1) * self.stride, self.dilation))
-        last_tap = min(self.kernel - 1, (self.begin + self.size - 1) // self.dilation)
-        for tap in range(first_tap, last_tap + 1):
+        for tap in self._possible_taps():
             offset = tap * self.dilation - self.begin
             first = max(0, _ceil_div(-offset, self.stride))
             last = min(self.count - 1, (self.size - 1 - offset) // self.stride)
@@ -65,6 +63,17 @@ class Windows:
             f"size {self.size}, kernel {self.kernel}, stride {self.stride}, dilation {self.dilation}, "
             f"pads {self.begin} and {self.end}"
         )
+
+    def _possible_taps(self) -> Iterable[int]:
+        """All taps that may lie on the input. Of a window far larger than the input, few do."""
+        if self.kernel <= self.size * self.count:
+            return range(self.kernel)
+        taps: set[int] = set()
+        for window in range(self.count):
+            before = self.begin - window * self.stride
+            first, last = _ceil_div(before, self.dilation), (before + self.size - 1) // self.dilation
+            taps.update(range(max(first, 0), min(last, self.kernel - 1) + 1))
+        return sorted(taps)
 
     def _taps_before(self, position: int) -> Tensor:
         """For each window the number of its taps before a position, counted from the first padding element."""
@@ -185,7 +194,7 @@ def slide(x: Tensor, windows: Sequence[Windows], combine: np.ufunc, start: float
     for axis, w in enumerate(windows, start=2):
         combined = allocate((*x.shape[:axis], w.count, *x.shape[axis + 1 :]), x.dtype)
         combined[...] = start
-        for _, which, elements in w.taps():
+        for _, which, elements in w.taps() if x.size else ():
             target = combined[at(axis, which)]
             combine(target, x[at(axis, elements)], out=target)
         x = combined
@@ -217,6 +226,8 @@ def _windows(
         total = max(0, (count - 1) * stride + length - size)
         begin, end = split_pads(total, more_at_end=auto_pad == "SAME_UPPER")
         return Windows(size, kernel, stride, dilation, begin, end, count)
+    if begin + size + end > np.iinfo(np.int64).max:
+        raise ValueError(f"spatial axis {axis} of size {size} with pads {begin} and {end} has too many places to count")
     room = begin + size + end - length
     count = room // stride + 1
     if ceil_mode and auto_pad == "NOTSET":

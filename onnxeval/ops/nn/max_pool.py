@@ -84,7 +84,7 @@ def _indices_of_maxima(x: Tensor, windows: Sequence[Windows], order: Literal["C"
         shape = (*x.shape[:axis], w.count, *x.shape[axis + 1 :])
         maxima, chosen = allocate(shape, x.dtype), allocate(shape, np.int64)
         chosen[...] = -1
-        for _, which, elements in w.taps():
+        for _, which, elements in w.taps() if x.size else ():
             candidate, maximum, index = x[at(axis, elements)], maxima[at(axis, which)], chosen[at(axis, which)]
             is_first_nan = np.isnan(candidate) & ~np.isnan(maximum)
             better = (index < 0) | (candidate > maximum) | is_first_nan

@@ -12,6 +12,9 @@ from onnxeval.ops._scalar import scalar
 from onnxeval.registry import op
 from onnxeval.values import shape_text
 
+#: So many boxes are compared with those kept before at a time.
+_BLOCK = 256
+
 
 @op("NonMaxSuppression", versions=(10, 11))
 def non_max_suppression(
@@ -46,32 +49,48 @@ def non_max_suppression(
     if most < 0 or not 0 <= overlap <= 1:
         raise ValueError(f"max_output_boxes_per_class {most} is negative or iou_threshold {overlap} outside [0, 1]")
     wanted = ~np.isnan(scores) if score_threshold is None else scores > scalar(score_threshold, name="score_threshold")
-    selected = []
     low, high = _corners(boxes.astype(np.float64), center_point_box)
+    selected = []
     for batch, category in np.ndindex(scores.shape[:2]):
         (candidates,) = np.nonzero(wanted[batch, category])
-        candidates = candidates[np.argsort(-scores[batch, category, candidates], kind="stable")]
-        for _ in range(min(most, candidates.size)):
-            if not candidates.size:
-                break
-            best, candidates = candidates[0], candidates[1:]
-            selected.append((batch, category, best))
-            candidates = candidates[_overlaps(low[batch], high[batch], best, candidates) <= overlap]
+        best_first = candidates[np.argsort(-scores[batch, category, candidates], kind="stable")]
+        corners = low[batch][:, best_first], high[batch][:, best_first]
+        selected += [(batch, category, best_first[place]) for place in _select(*corners, most, overlap)]
     return np.array(selected, np.int64).reshape(-1, 3)
 
 
+def _select(low: Tensor, high: Tensor, most: int, overlap: float) -> list[int]:
+    """Which of the boxes to keep, the best of which comes first.
+
+    They are looked at a block at a time: those that the boxes kept before leave, then the block among itself.
+    """
+    kept: list[int] = []
+    for start in range(0, low.shape[1], _BLOCK):
+        left = np.arange(start, min(start + _BLOCK, low.shape[1]))
+        left = left[(_overlaps(low, high, kept, left) <= overlap).all(axis=0)]
+        while left.size and len(kept) < most:
+            best, left = int(left[0]), left[1:]
+            kept.append(best)
+            left = left[_overlaps(low, high, [best], left)[0] <= overlap]
+        if len(kept) >= most:
+            break
+    return kept
+
+
 def _corners(boxes: Tensor, center_point_box: int) -> tuple[Tensor, Tensor]:
-    """The lower and the upper corners of boxes in either format."""
-    first, second = boxes[..., :2], boxes[..., 2:]
+    """The lower and the upper corners of boxes in either format, (B, S, 4) -> (B, 2, S)."""
+    first, second = (np.ascontiguousarray(half.swapaxes(1, 2)) for half in (boxes[..., :2], boxes[..., 2:]))
     if center_point_box:
         first, second = first - second / 2, first + second / 2
     return np.minimum(first, second), np.maximum(first, second)
 
 
-def _overlaps(low: Tensor, high: Tensor, best: int, others: Tensor) -> Tensor:
-    """Intersection over union of a box with others; 0 where both are empty."""
-    common = np.minimum(high[others], high[best]) - np.maximum(low[others], low[best])
-    intersection = np.maximum(common, 0).prod(axis=1)
-    union = (high[others] - low[others]).prod(axis=1) + (high[best] - low[best]).prod() - intersection
+def _overlaps(low: Tensor, high: Tensor, these: list[int], others: Tensor) -> Tensor:
+    """Intersection over union of these boxes with others, (these, others); 0 where both are empty."""
+    one, other = np.array(these, np.int64)[:, np.newaxis], others
+    sides = np.minimum(high[:, one], high[:, np.newaxis, other]) - np.maximum(low[:, one], low[:, np.newaxis, other])
+    intersection = np.maximum(sides[0], 0) * np.maximum(sides[1], 0)
+    areas = [(high[0, box] - low[0, box]) * (high[1, box] - low[1, box]) for box in (one, other)]
+    union = areas[0] + areas[1] - intersection
     overlaps: Tensor = np.divide(intersection, union, out=np.zeros_like(union), where=union > 0)
     return overlaps

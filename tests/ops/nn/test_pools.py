@@ -263,6 +263,9 @@ def test_a_huge_kernel_over_huge_pads_is_no_loop_over_its_taps():
     x = np.array([[[1, 5, 3]]], np.float32)
     many = 10**12
     np.testing.assert_array_equal(pooled_max(x, kernel_shape=[2 * many], pads=[many, many]), [[[5, 5, 5, 5]]])
+    far_apart = {"kernel_shape": [many], "pads": [many, many], "strides": [many]}
+    np.testing.assert_array_equal(pooled_norm(x, p=1, **far_apart), [[[0, 9]]])
+    np.testing.assert_array_equal(pooled_norm(x[:, :, :0], p=1, **far_apart), [[[0, 0]]])
     with pytest.raises(MemoryError):
         pooled_max(x, kernel_shape=[1], pads=[10**15, 0])
 
@@ -281,6 +284,7 @@ X = np.zeros((1, 1, 4, 5), np.float32)
         ({"kernel_shape": [2, 2], "pads": [0, 0, -1, 0]}, r"pads \[0, 0, -1, 0\] has a negative value"),
         ({"kernel_shape": [2, 2], "auto_pad": "SAME"}, "auto_pad 'SAME' is none of NOTSET"),
         ({"kernel_shape": [2, 2], "auto_pad": "VALID", "pads": [1, 0, 0, 0]}, "together with auto_pad VALID"),
+        ({"kernel_shape": [2, 2], "pads": [2**63 - 1, 0, 2**63 - 1, 0]}, "too many places to count"),
         ({"kernel_shape": [5, 1]}, "spatial axis 0 has no window: its size 4"),
         ({"kernel_shape": [2, 3], "dilations": [1, 3]}, "the 7 elements that kernel 3 with dilation 3 takes"),
     ],

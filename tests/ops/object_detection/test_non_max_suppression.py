@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from onnxeval.ops.object_detection import non_max_suppression as module
 from onnxeval.ops.object_detection.non_max_suppression import non_max_suppression
 
 
@@ -58,6 +59,16 @@ def test_non_max_suppression(most, overlap, least, center_point_box):
     y = suppressed(boxes, scores, most, overlap, least, center_point_box)
     assert y.dtype == np.int64
     np.testing.assert_array_equal(y, looped(boxes, scores, most, overlap, least, center_point_box))
+
+
+def test_many_blocks_of_boxes(monkeypatch):
+    numbers = np.random.default_rng(9)
+    boxes = numbers.integers(0, 8, (1, 40, 4)).astype(np.float32)
+    scores = numbers.uniform(0, 1, (1, 2, 40)).astype(np.float32)
+    whole = suppressed(boxes, scores, 25, 0.25, 0.1)
+    monkeypatch.setattr(module, "_BLOCK", 3)
+    np.testing.assert_array_equal(suppressed(boxes, scores, 25, 0.25, 0.1), whole)
+    np.testing.assert_array_equal(whole, looped(boxes, scores, 25, 0.25, 0.1, 0))
 
 
 def test_defaults():
