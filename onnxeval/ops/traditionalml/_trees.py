@@ -1,0 +1,171 @@
+"""Forests as arrays over their nodes, walked by all rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sized
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.ops._allocate import Allocate
+
+#: mode -> whether the true branch is taken where the feature is below, at and above the threshold
+BRANCHES: dict[str, tuple[bool, bool, bool]] = {
+    "BRANCH_LEQ": (True, True, False),
+    "BRANCH_LT": (True, False, False),
+    "BRANCH_GTE": (False, True, True),
+    "BRANCH_GT": (False, False, True),
+    "BRANCH_EQ": (False, True, False),
+    "BRANCH_NEQ": (True, False, True),
+    "BRANCH_MEMBER": (False, False, False),
+}
+
+#: How many votes are counted at once.
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The sets that BRANCH_MEMBER nodes test: ``set_of`` each node (-1 for none), and (set, value) pairs in order."""
+
+    set_of: Tensor
+    values: Tensor  # float64, distinct and ascending
+    pairs: Tensor  # set * len(values) + place of the value, ascending
+
+    def hold(self, nodes: Tensor, x: Tensor) -> Tensor:
+        """Whether ``x`` is in the set of its node."""
+        at = np.minimum(np.searchsorted(self.values, x), self.values.size - 1)
+        asked = self.set_of[nodes] * self.values.size + at
+        found = np.minimum(np.searchsorted(self.pairs, asked), self.pairs.size - 1)
+        return np.asarray((self.set_of[nodes] >= 0) & (self.values[at] == x) & (self.pairs[found] == asked))
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Trees over one array of nodes; a leaf has no feature to compare.
+
+    ``branch`` (nodes, 3) is where the true branch is taken, below, at and above ``threshold``; ``missing`` where
+    it is for a NaN; ``children`` (nodes, 2) the nodes of the false and the true branch.
+    """
+
+    roots: Tensor
+    is_leaf: Tensor
+    feature: Tensor
+    threshold: Tensor
+    branch: Tensor
+    missing: Tensor
+    children: Tensor
+    members: Members | None = None
+
+    def check(self, features: int) -> None:
+        """ValueError where a node asks for a feature there is not, or where a path never ends."""
+        asked = self.feature[~self.is_leaf]
+        if (outside := asked[(asked < 0) | (asked >= features)]).size:
+            raise ValueError(f"a node compares feature {outside[0]}, the input has {features}")
+        level = np.unique(self.roots)
+        for _ in range(self.is_leaf.size):
+            level = np.unique(self.children[level[~self.is_leaf[level]]])
+            if not level.size:
+                return
+        raise ValueError(f"the trees have a cycle: a path is longer than their {self.is_leaf.size} nodes")
+
+    def leaves(self, x: Tensor) -> Tensor:
+        """(N, F) float64 -> (N, trees), the leaf where each row ends in each tree."""
+        at = np.repeat(self.roots[np.newaxis], x.shape[0], 0)
+        row, tree = np.nonzero(~self.is_leaf[at])
+        while row.size:
+            node = at[row, tree]
+            value, threshold, branch = x[row, self.feature[node]], self.threshold[node], self.branch[node]
+            taken = (
+                (branch[:, 0] & (value < threshold))
+                | (branch[:, 1] & (value == threshold))
+                | (branch[:, 2] & (value > threshold))
+                | (self.missing[node] & np.isnan(value))
+            )
+            if self.members is not None:
+                taken |= self.members.hold(node, value)
+            node = self.children[node, taken.astype(np.intp)]
+            at[row, tree] = node
+            inner = ~self.is_leaf[node]
+            row, tree = row[inner], tree[inner]
+        return at
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """What the leaves give: weights to targets. A leaf may give several, or none."""
+
+    node: Tensor
+    target: Tensor
+    weight: Tensor
+
+    def given_by(self, leaves: Tensor, nodes: int) -> Votes:
+        """(N, trees) leaves -> every vote that counts, row by row, with the row in place of the node."""
+        order = np.argsort(self.node, kind="stable")
+        count = np.bincount(self.node, minlength=nodes)
+        first = np.cumsum(count) - count
+        reached = leaves.reshape(-1)
+        many = count[reached]
+        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        vote = order[np.repeat(first[reached], many) + within]
+        row = np.repeat(np.arange(leaves.shape[0]), many.reshape(leaves.shape).sum(1))
+        return Votes(row, self.target[vote], self.weight[vote])
+
+
+def _add(scores: Tensor, votes: Votes, trees: int) -> None:  # noqa: ARG001  # one signature for all
+    places = votes.node * scores.shape[1] + votes.target
+    scores += np.bincount(places, votes.weight, scores.size).reshape(scores.shape)
+
+
+def _average(scores: Tensor, votes: Votes, trees: int) -> None:
+    _add(scores, votes, trees)
+    scores /= max(trees, 1)
+
+
+def _extreme(ufunc: np.ufunc, start: float) -> Callable[[Tensor, Votes, int], None]:
+    def combine(scores: Tensor, votes: Votes, trees: int) -> None:  # noqa: ARG001  # one signature for all
+        scores[votes.node, votes.target] = start
+        ufunc.at(scores, (votes.node, votes.target), votes.weight)
+
+    return combine
+
+
+#: aggregate_function -> what it makes of float64 zeros (N, targets), the votes of each row and the number of trees
+AGGREGATES: dict[str, Callable[[Tensor, Votes, int], None]] = {
+    "AVERAGE": _average,
+    "SUM": _add,
+    "MIN": _extreme(np.minimum, np.inf),
+    "MAX": _extreme(np.maximum, -np.inf),
+}
+
+
+def aggregated(
+    forest: Forest, votes: Votes, x: Tensor, targets: int, aggregate_function: str, allocate: Allocate
+) -> Tensor:
+    """float64 (N, targets): the votes of all trees for each target, added, averaged over the trees, or their extreme.
+
+    A target without a vote gets 0. ValueError where a target or ``aggregate_function`` is unknown, or a forest unsound.
+    """
+    if aggregate_function not in AGGREGATES:
+        raise ValueError(f"aggregate_function {aggregate_function!r} is none of {', '.join(map(repr, AGGREGATES))}")
+    if (outside := votes.target[(votes.target < 0) | (votes.target >= targets)]).size:
+        raise ValueError(f"a leaf votes for target {outside[0]} of {targets}")
+    forest.check(x.shape[1])
+    scores = allocate((x.shape[0], targets), np.dtype(np.float64))
+    scores[...] = 0
+    per_row = forest.roots.size * max(np.bincount(votes.node).max(initial=1), 1)
+    rows = max(BLOCK // max(per_row, 1), 1)
+    for first in range(0, x.shape[0], rows):
+        leaves = forest.leaves(x[first : first + rows])
+        counted = votes.given_by(leaves, forest.is_leaf.size)
+        AGGREGATES[aggregate_function](scores[first : first + rows], counted, forest.roots.size)
+    return scores
+
+
+def same_length(**attributes: Sized | None) -> int:
+    """The length that all attributes have that are given. ValueError where two differ."""
+    lengths = {name: len(value) for name, value in attributes.items() if value is not None}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"lengths differ: {', '.join(f'{name} {length}' for name, length in lengths.items())}")
+    return next(iter(lengths.values()))

@@ -1,0 +1,62 @@
+"""LinearClassifier and LinearRegressor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.ops.traditionalml._lookup import ML, as_rows, only_one
+from onnxeval.ops.traditionalml._scores import transformed, with_complement
+from onnxeval.registry import op
+
+
+@op("LinearClassifier", domain=ML, versions=(1,))
+def linear_classifier(
+    x: Tensor,
+    *,
+    coefficients: tuple[float, ...],
+    intercepts: tuple[float, ...] | None,
+    classlabels_ints: tuple[int, ...] | None,
+    classlabels_strings: tuple[str, ...] | None,
+    multi_class: int,  # noqa: ARG001  # tells how the coefficients were found
+    post_transform: str,
+) -> tuple[Tensor, Tensor]:
+    """(N, F) -> the class of the greatest score (N) and the float32 scores (N, E).
+
+    Of two classes the coefficients may hold only the second's; the first then has what is missing to 1.
+    ValueError where coefficients, intercepts and labels do not fit. Source: LinearClassifier-1.
+    """
+    labels = only_one(classlabels_ints=classlabels_ints, classlabels_strings=classlabels_strings)
+    table = as_rows(x)
+    alone = labels.size == 2 and len(coefficients) == table.shape[1]
+    scores = _scores(table, coefficients, intercepts, 1 if alone else labels.size)
+    if alone:
+        scores = with_complement(scores, post_transform, around_zero=False)
+    return labels[scores.argmax(1)], transformed(scores, post_transform).astype(np.float32)
+
+
+@op("LinearRegressor", domain=ML, versions=(1,))
+def linear_regressor(
+    x: Tensor,
+    *,
+    coefficients: tuple[float, ...] | None,
+    intercepts: tuple[float, ...] | None,
+    targets: int,
+    post_transform: str,
+) -> Tensor:
+    """(N, F) -> float32 (N, targets). Source: LinearRegressor-1.
+
+    ValueError where there are not F coefficients and one intercept, or none, for each target.
+    """
+    scores = _scores(as_rows(x), coefficients or (), intercepts, targets)
+    return transformed(scores, post_transform).astype(np.float32)
+
+
+def _scores(table: Tensor, coefficients: tuple[float, ...], intercepts: tuple[float, ...] | None, count: int) -> Tensor:
+    features = table.shape[1]
+    if count < 1 or len(coefficients) != count * features:
+        raise ValueError(f"{len(coefficients)} coefficients for {count} scores of {features} features")
+    if intercepts and len(intercepts) != count:
+        raise ValueError(f"{len(intercepts)} intercepts for {count} scores")
+    weights = np.array(coefficients, np.float64).reshape(count, features)
+    return np.asarray(table.astype(np.float64) @ weights.T + np.array(intercepts or 0.0, np.float64))
