@@ -247,6 +247,8 @@ def no_type(value: Declared) -> Faults:
         for field in _MUST_HAVE[kind]:
             if not getattr(value.proto.type, kind).HasField(field):
                 yield Fault(value.where, f"the declared {kind} has no {field}")
+            elif value.role == "input" and TensorProto.UNDEFINED in _element_types(value.proto.type):
+                yield Fault(value.where, "an undefined element type is declared")
 
 
 @rule("graph/no-shape", "error", Declared)

@@ -17,7 +17,7 @@ from onnxeval.checks.constants import carried, constant, constant_tensor
 from onnxeval.checks.known import ABSENT, UNKNOWN, Known, KnownTable, guessed_outputs
 from onnxeval.checks.nested import Bindings, bound, formal_types, refers, summarised
 from onnxeval.checks.rules import Finding, judge
-from onnxeval.checks.types import Declaration, Refusal, Typed
+from onnxeval.checks.types import Declaration, Outcome, Refusal, Typed, negative_shape
 from onnxeval.checks.views import Function, Holder, Model, Node, Scope
 from onnxeval.dtypes import BY_ELEMENT_TYPE
 from onnxeval.errors import ModelError
@@ -223,6 +223,9 @@ class Inference:
             {name: known.data for name, known in by_name.items() if known.data is not None},
             ir_version=max(self._model.proto.ir_version, 0),
         )
+        for place, name in enumerate(node.outputs):
+            if name in outputs and (sizes := negative_shape(outputs[name])) and not node.scope.is_branch:
+                self._tell(judge(Outcome(node, place, sizes, schema, inputs)))
         return [self._table.of_proto(outputs[name]) if name in outputs else UNKNOWN for name in node.outputs]
 
     def _elements(self, proto: NodeProto, schema: Schema, inputs: tuple[Known, ...]) -> Known | None:

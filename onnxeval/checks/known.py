@@ -25,16 +25,20 @@ from onnxeval.values import (
 #: Elements are carried on up to these numbers: integers may be a shape, others are a scalar or scales.
 _MOST_INTEGERS = 1024
 _MOST_OTHERS = 64
+_MOST_DIMENSIONS = 2**20
 
 
 class Known:
-    """The type of a value (None where unknown), as a proto and as schemas write it ("" where unknown), its elements."""
+    """The type of a value (None where unknown), as schemas write it ("" where unknown), and its elements.
+
+    ``proto`` is the type as onnx's inference gets it.
+    """
 
     __slots__ = ("data", "name", "proto", "type")
 
     def __init__(self, value_type: ValueType | None, data: TensorProto | None = None) -> None:
         self.type = value_type
-        self.proto: TypeProto = type_proto(value_type)
+        self.proto: TypeProto = type_proto(_bounded(value_type))
         name = type_string(value_type)
         self.name = "" if "unknown" in name else name
         self.data = data
@@ -50,6 +54,15 @@ class Known:
 
     def __str__(self) -> str:
         return "unknown" if self.type is None else str(self.type)
+
+
+def _bounded(value_type: ValueType | None) -> ValueType | None:
+    """A type without the size of a huge list of integers: inference would make a shape of that many dimensions."""
+    match value_type:
+        case TensorType(dtype, (int(size),)) if size > _MOST_DIMENSIONS and dtype is not None and is_integer(dtype):
+            return TensorType(dtype, (None,))
+        case _:
+            return value_type
 
 
 UNKNOWN = Known(None)

@@ -12,6 +12,7 @@ from onnxeval.schema import STANDARD_DOMAINS, canonical_domain, newest_opset
 
 #: Since this IR version a model says which opsets it means, and function domains are a field of their own.
 _IR_WITH_IMPORTS = 3
+_MOST = 2**31 - 1
 
 
 @rule("proto/no-graph", "error", Model)
@@ -85,7 +86,7 @@ def opset_version(imports: Imports) -> Faults:
     """An imported version does not exist (yet): what its operators mean is unknown."""
     for place, entry in enumerate(imports.entries):
         domain = canonical_domain(entry.domain)
-        newest = newest_opset(domain) if domain in STANDARD_DOMAINS else entry.version
+        newest = newest_opset(domain) if domain in STANDARD_DOMAINS else _MOST
         if entry.version < 1:
             yield Fault(imports.where(place), f"{_shown(domain)} is imported at version {entry.version}")
         elif entry.version > newest:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import NodeProto
+from onnx import NodeProto, TypeProto
 
 from onnxeval.attributes import attribute_value
 from onnxeval.checks.known import ABSENT, UNKNOWN, Known, contradict
@@ -17,6 +17,7 @@ from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.views import Node
 from onnxeval.dtypes import BY_NAME, name_of
 from onnxeval.schema import Schema, Slot, slot_at
+from onnxeval.values import Dimension, shape_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,35 @@ def shape_refused(refusal: Refusal) -> Faults:
     """The standard's inference refuses the node for the shapes of its inputs: they cannot work together."""
     if refusal.about_shape:
         yield Fault(refusal.node.where, f"{refusal.reason} (inputs: {described(refusal.schema, refusal.inputs)})")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An output of a node for which inference gives a shape with negative ``sizes``."""
+
+    node: Node
+    place: int
+    sizes: Sequence[Dimension]
+    schema: Schema
+    inputs: Sequence[Known]
+
+
+def negative_shape(proto: TypeProto) -> list[Dimension]:
+    """The sizes of a tensor type that has a negative one; of others none."""
+    dims = proto.tensor_type.shape.dim
+    if all(dim.dim_value >= 0 for dim in dims):
+        return []
+    return [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in dims]
+
+
+@rule("shape/negative", "error", Outcome)
+def negative(outcome: Outcome) -> Faults:
+    """A node's output would have a negative size: a kernel is larger than what it slides over, say.
+
+    Branches of an If are left out: the branch not taken may be written for other shapes.
+    """
+    message = f"the shape would be {shape_text(outcome.sizes)} (inputs: {described(outcome.schema, outcome.inputs)})"
+    yield Fault(outcome.node.output_where(outcome.place), message)
 
 
 @dataclass(frozen=True, slots=True)

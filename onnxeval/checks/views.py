@@ -250,6 +250,13 @@ class Scope:
                 yield from sub.all_scopes()
 
     @property
+    def is_branch(self) -> bool:
+        """Whether this is, or lies in, a branch of an If: it may be written for shapes that never come here."""
+        if self.owner is None:
+            return False
+        return self.owner.op_type == "If" or self.owner.scope.is_branch
+
+    @property
     def graph(self) -> GraphProto | None:
         """The graph; None for a function's body."""
         return self.proto if isinstance(self.proto, GraphProto) else None
