@@ -43,32 +43,34 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Trees over one array of nodes; a leaf has no feature to compare.
+    """Trees over one array of nodes; what a leaf compares does not matter.
 
-    ``branch`` (nodes, 3) is where the true branch is taken, below, at and above ``threshold``; ``missing`` where
-    it is for a NaN; ``children`` (nodes, 2) the nodes of the false and the true branch.
+    ``children`` (nodes, 2) are the nodes of the false and the true branch; ``follows`` (nodes, 4) is which of them
+    comes next where the feature is below, at and above ``threshold``, and where it is NaN.
     """
 
     roots: Tensor
     is_leaf: Tensor
     feature: Tensor
     threshold: Tensor
-    branch: Tensor
-    missing: Tensor
     children: Tensor
-    members: Members | None = None
+    follows: Tensor
+    members: Members | None
 
     def check(self, features: int) -> None:
         """ValueError where a node asks for a feature there is not, or where a path never ends."""
         asked = self.feature[~self.is_leaf]
         if (outside := asked[(asked < 0) | (asked >= features)]).size:
             raise ValueError(f"a node compares feature {outside[0]}, the input has {features}")
-        level = np.unique(self.roots)
-        for _ in range(self.is_leaf.size):
-            level = np.unique(self.children[level[~self.is_leaf[level]]])
-            if not level.size:
-                return
-        raise ValueError(f"the trees have a cycle: a path is longer than their {self.is_leaf.size} nodes")
+        parents = np.bincount(self.children[~self.is_leaf].reshape(-1), minlength=self.is_leaf.size)
+        settled, free = 0, np.flatnonzero(parents == 0)
+        while free.size:
+            settled += free.size
+            freed = self.children[free[~self.is_leaf[free]]].reshape(-1)
+            np.subtract.at(parents, freed, 1)
+            free = np.unique(freed[parents[freed] == 0])
+        if settled < self.is_leaf.size:
+            raise ValueError(f"the trees have a cycle: {self.is_leaf.size - settled} nodes are in it or behind it")
 
     def leaves(self, x: Tensor) -> Tensor:
         """(N, F) float64 -> (N, trees), the leaf where each row ends in each tree."""
@@ -76,20 +78,37 @@ class Forest:
         row, tree = np.nonzero(~self.is_leaf[at])
         while row.size:
             node = at[row, tree]
-            value, threshold, branch = x[row, self.feature[node]], self.threshold[node], self.branch[node]
-            taken = (
-                (branch[:, 0] & (value < threshold))
-                | (branch[:, 1] & (value == threshold))
-                | (branch[:, 2] & (value > threshold))
-                | (self.missing[node] & np.isnan(value))
-            )
+            value, threshold = x[row, self.feature[node]], self.threshold[node]
+            outcome = (value >= threshold).astype(np.intp) + (value > threshold)
+            outcome[np.isnan(value)] = 3
+            following = self.follows[node, outcome]
             if self.members is not None:
-                taken |= self.members.hold(node, value)
-            node = self.children[node, taken.astype(np.intp)]
-            at[row, tree] = node
-            inner = ~self.is_leaf[node]
+                following = np.where(self.members.hold(node, value), self.children[node, 1], following)
+            at[row, tree] = following
+            inner = ~self.is_leaf[following]
             row, tree = row[inner], tree[inner]
         return at
+
+
+def forest(
+    *,
+    roots: Tensor,
+    is_leaf: Tensor,
+    feature: Tensor,
+    threshold: Tensor,
+    branch: Tensor,
+    missing: Tensor,
+    false: Tensor,
+    true: Tensor,
+    members: Members | None = None,
+) -> Forest:
+    """``branch`` (nodes, 3) and ``missing`` tell where a node goes on to ``true`` and not to ``false``.
+
+    No feature compares with a NaN for a threshold: only ``missing`` and sets count there.
+    """
+    taken = np.column_stack([branch & ~np.isnan(threshold)[:, np.newaxis], missing])
+    follows = np.where(taken, true[:, np.newaxis], false[:, np.newaxis])
+    return Forest(roots, is_leaf, feature, threshold, np.column_stack([false, true]), follows, members)
 
 
 @dataclass(frozen=True, slots=True)

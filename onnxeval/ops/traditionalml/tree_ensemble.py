@@ -8,7 +8,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.traditionalml._lookup import ML, as_rows
 from onnxeval.ops.traditionalml._scores import TRANSFORMS, transformed
-from onnxeval.ops.traditionalml._trees import BRANCHES, Forest, Members, Votes, aggregated, same_length
+from onnxeval.ops.traditionalml._trees import BRANCHES, Members, Votes, aggregated, forest, same_length
 from onnxeval.registry import op
 
 AGGREGATE_FUNCTIONS = ("AVERAGE", "SUM", "MIN", "MAX")
@@ -58,17 +58,15 @@ def tree_ensemble(
     roots, modes = np.array(tree_roots, np.int64), nodes_modes.astype(np.int64)
     _within("tree_roots", roots, nodes)
     _within("nodes_modes", modes, len(BRANCHES))
-    children = np.zeros((nodes + leaves, 2), np.int64)
-    children[:nodes, 0] = _branch("false", nodes_falsenodeids, nodes_falseleafs, nodes, leaves)
-    children[:nodes, 1] = _branch("true", nodes_truenodeids, nodes_trueleafs, nodes, leaves)
-    forest = Forest(
+    trees = forest(
         roots=roots,
         is_leaf=np.arange(nodes + leaves) >= nodes,
         feature=_padded(nodes_featureids, leaves, np.int64),
         threshold=_padded(nodes_splits, leaves, np.float64),
         branch=np.concatenate([np.array(list(BRANCHES.values()))[modes], np.zeros((leaves, 3), np.bool_)]),
         missing=_padded(nodes_missing_value_tracks_true or (0,) * nodes, leaves, np.bool_),
-        children=children,
+        false=_padded(_branch("false", nodes_falsenodeids, nodes_falseleafs, nodes, leaves), leaves, np.int64),
+        true=_padded(_branch("true", nodes_truenodeids, nodes_trueleafs, nodes, leaves), leaves, np.int64),
         members=_members(modes == MEMBER, membership_values, leaves),
     )
     if n_targets is None or n_targets < 1:
@@ -76,7 +74,7 @@ def tree_ensemble(
     votes = Votes(nodes + np.arange(leaves), np.array(leaf_targetids, np.int64), leaf_weights.astype(np.float64))
     aggregate = _chosen("aggregate_function", aggregate_function, AGGREGATE_FUNCTIONS)
     transform = _chosen("post_transform", post_transform, POST_TRANSFORMS)
-    scores = aggregated(forest, votes, as_rows(x).astype(np.float64), n_targets, aggregate, allocate)
+    scores = aggregated(trees, votes, as_rows(x).astype(np.float64), n_targets, aggregate, allocate)
     return transformed(scores, transform).astype(x.dtype)
 
 

@@ -11,7 +11,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.traditionalml._lookup import ML, as_rows, only_one, positions
 from onnxeval.ops.traditionalml._scores import transformed, with_complement
-from onnxeval.ops.traditionalml._trees import BRANCHES, Forest, Votes, aggregated, same_length
+from onnxeval.ops.traditionalml._trees import BRANCHES, Forest, Votes, aggregated, forest, same_length
 from onnxeval.registry import op
 
 
@@ -50,7 +50,7 @@ def tree_ensemble_classifier(
     """
     labels = only_one(classlabels_int64s=classlabels_int64s, classlabels_strings=classlabels_strings)
     ids = NodeIds(nodes_treeids or (), nodes_nodeids or ())
-    forest = ids.forest(
+    trees = ids.forest(
         nodes_featureids=nodes_featureids,
         nodes_modes=nodes_modes,
         nodes_values=_doubles("nodes_values", nodes_values, nodes_values_as_tensor),
@@ -62,7 +62,7 @@ def tree_ensemble_classifier(
     weights = _doubles("class_weights", class_weights, class_weights_as_tensor)
     votes = ids.votes(class_treeids, class_nodeids, class_ids, weights)
     base = _doubles("base_values", base_values, base_values_as_tensor)
-    scores = aggregated(forest, votes, as_rows(x).astype(np.float64), labels.size, "SUM", allocate)
+    scores = aggregated(trees, votes, as_rows(x).astype(np.float64), labels.size, "SUM", allocate)
     alone = labels.size == 2 and votes.target.size > 0 and not votes.target.any() and base.size < 2
     if base.size not in (0, 1 if alone else labels.size):
         raise ValueError(f"{base.size} base values for {labels.size} classes")
@@ -105,7 +105,7 @@ def tree_ensemble_regressor(
     ValueError where lengths differ, an id is unknown, or a path in a tree never ends. Source: TreeEnsembleRegressor-5.
     """
     ids = NodeIds(nodes_treeids or (), nodes_nodeids or ())
-    forest = ids.forest(
+    trees = ids.forest(
         nodes_featureids=nodes_featureids,
         nodes_modes=nodes_modes,
         nodes_values=_doubles("nodes_values", nodes_values, nodes_values_as_tensor),
@@ -118,7 +118,7 @@ def tree_ensemble_regressor(
     votes = ids.votes(target_treeids, target_nodeids, target_ids, weights)
     if n_targets is None or n_targets < 1:
         raise ValueError(f"n_targets is {'absent' if n_targets is None else n_targets}, expected 1 at least")
-    scores = aggregated(forest, votes, as_rows(x).astype(np.float64), n_targets, aggregate_function, allocate)
+    scores = aggregated(trees, votes, as_rows(x).astype(np.float64), n_targets, aggregate_function, allocate)
     base = _doubles("base_values", base_values, base_values_as_tensor)
     if base.size not in (0, n_targets):
         raise ValueError(f"{base.size} base values for {n_targets} targets")
@@ -178,19 +178,20 @@ class NodeIds:
             raise ValueError(f"nodes_modes holds {min(strangers)!r}, expected one of {', '.join(map(repr, kinds))}")
         is_leaf = np.array([mode == "LEAF" for mode in modes], np.bool_)
         treeids = self.trees[self.tree_of][~is_leaf]
-        children = np.zeros((self.count, 2), np.int64)
-        for side, (name, given) in enumerate(
-            (("nodes_falsenodeids", nodes_falsenodeids), ("nodes_truenodeids", nodes_truenodeids))
-        ):
-            children[~is_leaf, side] = self.find(name, treeids, np.array(given or (), np.int64)[~is_leaf])
-        return Forest(
-            roots=self._roots(children[~is_leaf]),
+        false, true = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
+        false[~is_leaf] = self.find(
+            "nodes_falsenodeids", treeids, np.array(nodes_falsenodeids or (), np.int64)[~is_leaf]
+        )
+        true[~is_leaf] = self.find("nodes_truenodeids", treeids, np.array(nodes_truenodeids or (), np.int64)[~is_leaf])
+        return forest(
+            roots=self._roots(np.concatenate([false[~is_leaf], true[~is_leaf]])),
             is_leaf=is_leaf,
             feature=np.array(nodes_featureids or (), np.int64),
             threshold=nodes_values,
             branch=np.array([kinds[mode] for mode in modes], np.bool_).reshape(-1, 3),
             missing=np.array(nodes_missing_value_tracks_true or (0,) * self.count, np.bool_),
-            children=children,
+            false=false,
+            true=true,
         )
 
     def _roots(self, children: Tensor) -> Tensor:
