@@ -331,7 +331,7 @@ class Compiler:
                 raise UnsupportedOperators(list(self._missing))
             return plan
 
-        body_inputs = tuple(slot.name for slot in schema.inputs)
+        body_inputs = tuple(slot.name for slot in schema.inputs if not slot.variadic)
         return replace(self._call_step(node, place, TypedBody(build, body_inputs), wanted), schema=schema)
 
     def _call_step(self, node: NodeProto, place: int, body: Plan | TypedBody, wanted: set[str]) -> Step:
