@@ -8,29 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._axes import normalise_axis
+from onnxeval.ops._parts import cut, joined
 from onnxeval.registry import op
 
 
 @op("Concat", versions=(4, 11, 13))
 def concat(*inputs: Tensor, axis: int) -> Tensor:
     """The inputs one after the other along ``axis``; their other sizes agree, else ValueError. Source: Concat-13."""
-    first = inputs[0]
-    along = normalise_axis(axis, first.ndim)
-    if len(inputs) == 1:
-        return first
-    for number, x in enumerate(inputs):
-        if x.ndim != first.ndim or any(
-            a != b for i, (a, b) in enumerate(zip(x.shape, first.shape, strict=True)) if i != along
-        ):
-            raise ValueError(
-                f"input {number} is {list(x.shape)}, input 0 {list(first.shape)}: they may differ on axis {along} alone"
-            )
-    return np.concatenate(inputs, axis=along)
+    return joined(inputs, axis)
 
 
 @op("Concat", versions=(1,))
@@ -105,19 +93,14 @@ def _whole(number: float, what: str) -> int:
 
 
 def _parts(x: Tensor, lengths: Sequence[int] | None, axis: int, n_outputs: int) -> tuple[Tensor, ...]:
-    along = normalise_axis(axis, x.ndim)
-    size = x.shape[along]
     if lengths is None:
+        size = x.shape[normalise_axis(axis, x.ndim)]
         if size % n_outputs:
-            raise ValueError(f"{size} elements on axis {along} do not split into {n_outputs} equal parts")
+            raise ValueError(f"{size} elements on axis {axis} do not split into {n_outputs} equal parts")
         lengths = [size // n_outputs] * n_outputs
-    if min(lengths, default=0) < 0 or sum(lengths) != size:
-        raise ValueError(f"lengths {list(lengths)} do not add up to the {size} elements on axis {along}")
     if len(lengths) != n_outputs:
         raise ValueError(f"{len(lengths)} lengths {list(lengths)} for {n_outputs} outputs")
-    ends = np.cumsum(lengths, dtype=np.int64).tolist()
-    before = (slice(None),) * along
-    return tuple(x[(*before, slice(end - n, end))] for n, end in zip(lengths, ends, strict=True))
+    return tuple(cut(x, lengths, axis))
 
 
 @op("Tile", versions=(6, 13))

@@ -39,9 +39,9 @@ def test_concat_versions():
 
 
 def test_concat_refuses():
-    with pytest.raises(ValueError, match=r"input 1 is \[2, 3\], input 0 \[2, 3, 4\]"):
+    with pytest.raises(ValueError, match=r"tensor 1 is \[2, 3\], tensor 0 \[2, 3, 4\]"):
         kernel("Concat", 13)(X, X[..., 0], axis=0)
-    with pytest.raises(ValueError, match=r"input 2 is \[2, 2, 4\]"):
+    with pytest.raises(ValueError, match=r"tensor 2 is \[2, 2, 4\]"):
         kernel("Concat", 13)(X, X, X[:, :2], axis=2)
     with pytest.raises(ValueError, match="axis 3 is outside"):
         kernel("Concat", 13)(X, X, axis=3)
