@@ -13,6 +13,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from onnxeval.attributes import custom_attributes, resolved
 from onnxeval.dtypes import Tensor
 from onnxeval.errors import ModelError, UnsupportedOperators
+from onnxeval.functions import call_references, function_name, index_functions, only_listed
 from onnxeval.graph import (
     Order,
     constants_of,
@@ -24,6 +25,7 @@ from onnxeval.graph import (
     order_graph,
     undefined_message,
 )
+from onnxeval.ops._body import call_function
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
 from onnxeval.registry import STANDARD, Kernel, OpKey, Registry, signature_of
 from onnxeval.schema import (
@@ -40,15 +42,10 @@ from onnxeval.schema import (
     why_missing,
 )
 from onnxeval.tensors import array_from, dense_from, type_from
-from onnxeval.values import Value, ValueType
+from onnxeval.values import ValueType
 
 #: Cuts a plan out of the graph being compiled: from the named values to one other.
 Cut: TypeAlias = Callable[[Sequence[str], str], Plan]
-
-
-def call_function(*inputs: Value, body: Callable[..., tuple[Value, ...]]) -> tuple[Value, ...]:
-    """The kernel of every function: what the body gives."""
-    return body(*inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ class Compiler:
         self.order = order_graph(model.graph)
         if self.order.captures:
             raise ModelError(undefined_message(self.order.captures[0], _top_level_names(model.graph)))
-        self._functions = self._index_functions()
+        self._functions = index_functions(model)
         self._function_plans: dict[Any, Plan] = {}
         self._constants: dict[str, Tensor] = {}
         self._missing: dict[tuple[str, str], None] = {}
@@ -99,15 +96,6 @@ class Compiler:
             graph = self.model.graph
             self._read_constants(graph, set(constants_of(graph)).difference(self._constants), {})
         return plan
-
-    def _index_functions(self) -> dict[tuple[str, str, str], FunctionProto]:
-        functions: dict[tuple[str, str, str], FunctionProto] = {}
-        for function in self.model.functions:
-            key = (canonical_domain(function.domain), function.name, function.overload)
-            if key in functions:
-                raise ModelError(f"function {_function_name(function)} is defined twice")
-            functions[key] = function
-        return functions
 
     # Graphs
 
@@ -215,7 +203,7 @@ class Compiler:
         kernel, since = self._find_kernel(domain, node.op_type, version, schema)
         function = self._functions.get((domain, node.op_type, node.overload))
         if kernel is not None and function is not None:
-            self._note(f"the model's function {_function_name(function)} is not used: onnxeval has the operator itself")
+            self._note(f"the model's function {function_name(function)} is not used: onnxeval has the operator itself")
         if kernel is not None:
             return self._kernel_step(node, place, kernel, since, schema, wanted, scope, cut)
         if function is not None:
@@ -280,19 +268,8 @@ class Compiler:
     def _function_step(
         self, node: NodeProto, place: int, function: FunctionProto, wanted: set[str], scope: _Scope
     ) -> Step:
-        name = _function_name(function)
-        for what, given, declared in (
-            ("input", node.input, function.input),
-            ("output", node.output, function.output),
-        ):
-            if len(given) > len(declared):
-                raise ModelError(f"function {name} has {len(declared)} {what}s, {len(given)} given")
-        references = {a.name: a for a in function.attribute_proto}
-        known = {*references, *function.attribute}
-        for attribute in resolved(node.attribute, scope.references):
-            if attribute.name not in known:
-                raise ModelError(f'function {name} has no attribute "{attribute.name}"')
-            references[attribute.name] = attribute
+        name = function_name(function)
+        references = call_references(function, node, resolved(node.attribute, scope.references))
         imports = import_versions(function.opset_import)
         return self._call_step(node, place, self._function_plan(function, name, references, imports, scope), wanted)
 
@@ -305,17 +282,11 @@ class Compiler:
         check_arity(schema, node.input, node.output)
         defaults = {n: a.default_value for n, a in schema.definition.attributes.items() if a.default_value.type}
         references = {**defaults, **{a.name: a for a in given}}
-
-        def only_listed(body: FunctionProto) -> FunctionProto:
-            """The body of a schema need not make the optional outputs that the node does not list."""
-            listed = list(node.output) + [""] * (len(body.output) - len(node.output))
-            body.output[:] = [name if given else "" for name, given in zip(body.output, listed, strict=True)]
-            return body
-
         if (body := function_body(schema, opset)) is not None:
             imports = {**scope.imports, **import_versions(body.opset_import)}
-            body = only_listed(body)
-            plan = self._function_plan(body, f"{schema.label} at {opset}", references, imports, scope)
+            plan = self._function_plan(
+                only_listed(body, node), f"{schema.label} at {opset}", references, imports, scope
+            )
             return replace(self._call_step(node, place, plan, wanted), schema=schema)
         if not has_typed_function_body(schema):
             return None
@@ -326,7 +297,7 @@ class Compiler:
                 reason = f"the schema of {schema.label} builds no function body for these inputs"
                 raise UnsupportedOperators([(label_of(node, place), reason)])
             imports = {**scope.imports, **import_versions(built.opset_import)}
-            plan = self._function_body(only_listed(built), schema.label, references, imports, scope)
+            plan = self._function_body(only_listed(built, node), schema.label, references, imports, scope)
             if self._missing:
                 raise UnsupportedOperators(list(self._missing))
             return plan
@@ -395,8 +366,3 @@ def _count_listed(outputs: Sequence[str], schema: Schema | None) -> int:
 
 def _top_level_names(graph: GraphProto) -> list[str]:
     return known_names(graph.node, [*(value.name for value in graph.input), *constants_of(graph)])
-
-
-def _function_name(function: FunctionProto) -> str:
-    name = f"{function.domain}.{function.name}" if function.domain else function.name
-    return f"{name}:{function.overload}" if function.overload else name

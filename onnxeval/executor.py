@@ -34,7 +34,8 @@ def execute(
 class Body:
     """A sub-graph or function as its kernel sees it: a function of its inputs that returns a tuple.
 
-    A kernel that follows the steps one by one reads ``plan``, starts from ``captured`` and calls `run_step`.
+    A kernel that follows the steps one by one asks for the plan with `plan_for`, starts from ``captured`` and calls
+    `run_step`.
     """
 
     __slots__ = ("_plan", "_run", "captured")
@@ -53,11 +54,11 @@ class Body:
     def n_inputs(self) -> int:
         return len(self._plan.inputs)
 
-    @property
-    def plan(self) -> Plan:
-        if isinstance(self._plan, TypedBody):
-            raise TypeError("a body that depends on its input types has no plan before it is called")
-        return self._plan
+    def plan_for(self, *inputs: Value) -> Plan:
+        """The plan for inputs of these values' types, accounted for as one pass over it."""
+        plan = self._plan.plan_for(inputs) if isinstance(self._plan, TypedBody) else self._plan
+        self._run.count(plan)
+        return plan
 
     def run_step(self, step: Step, values: Mapping[str, Value]) -> tuple[Value, ...]:
         """The outputs of one step of the plan."""

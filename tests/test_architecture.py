@@ -18,6 +18,7 @@ FLOORS = {
     "attributes": 3,
     "schema": 4,
     "ops": 5,
+    "functions": 5,
     "graph": 5,
     "loader": 5,
     "feeding": 5,
@@ -34,6 +35,7 @@ FLOORS = {
     "protofiles": 9,
 }
 ONNX_READERS = {
+    "functions",
     "attributes",
     "dtypes",
     "tensors",

@@ -1,4 +1,4 @@
-"""How a graph attribute reaches a kernel."""
+"""How a graph attribute or a function reaches a kernel."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ class Body(Protocol):
         """How many inputs the graph lists."""
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]: ...
+
+
+def call_function(*inputs: Value, body: Body) -> tuple[Value, ...]:
+    """The kernel of every function: what the body gives."""
+    return body(*inputs)
