@@ -36,6 +36,8 @@ def positions(x: Tensor, keys: Tensor) -> Tensor:
 
     Both are strings, or integers of one type.
     """
+    if not keys.size:
+        return np.full(x.shape, -1)
     if keys.dtype == STRING:
         places: Mapping[str, int] = {key: place for place, key in enumerate(keys)}
         return np.array([places.get(element, -1) for element in x.flat], np.int64).reshape(x.shape)
