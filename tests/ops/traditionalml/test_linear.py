@@ -18,12 +18,6 @@ CLASSIFIER = {
 REGRESSOR = {"coefficients": None, "intercepts": None, "targets": 1, "post_transform": "NONE"}
 
 
-@pytest.fixture(autouse=True)
-def _as_while_a_model_runs():
-    with np.errstate(all="ignore"):
-        yield
-
-
 def by_hand(row, transform):
     """One row of scores after a post_transform."""
     if transform == "LOGISTIC":

@@ -28,12 +28,6 @@ CLASSIFIER = {
 REGRESSOR = {**PLAIN, "n_supports": 0, "one_class": 0}
 
 
-@pytest.fixture(autouse=True)
-def _as_while_a_model_runs():
-    with np.errstate(all="ignore"):
-        yield
-
-
 def kernel(kind, a, b, gamma=0.3, coef0=0.5, degree=2.0):
     dot = sum(float(p) * float(q) for p, q in zip(a, b, strict=True))
     if kind == "POLY":
