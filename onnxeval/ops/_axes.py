@@ -1,4 +1,8 @@
-"""Axes as the standard counts them: from the back where negative."""
+"""Axes as the standard counts them: from the back where negative.
+
+Few texts before opset 11 say so. Negative axes count from the back there too, but for those that the text rules out:
+versions 1 and 9 of Flatten, version 1 of Squeeze and of Unsqueeze.
+"""
 
 from __future__ import annotations
 

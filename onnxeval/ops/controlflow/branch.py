@@ -1,4 +1,8 @@
-"""If: one of two sub-graphs."""
+"""If: one of two sub-graphs.
+
+Version 1 wants the branches' outputs of one shape, 11 gave that up. It is not asked for in any version: only one branch
+runs. Since 13 the outputs may be sequences, since 16 optionals.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Mod.
 
 In versions 10 and 13 floating-point operands need `fmod` 1; since 28 `fmod` only says how the quotient is rounded.
+Version 13 alone writes that `fmod` 1 is for floating-point operands: integers are taken there too, as before and after.
 """
 
 from __future__ import annotations

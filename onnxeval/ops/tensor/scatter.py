@@ -1,6 +1,7 @@
 """Scatter, ScatterElements and ScatterND: a tensor with some of its elements replaced or combined.
 
-``reduction`` arrived in version 16 (add, mul) and grew max and min in 18. Scatter is the old name of ScatterElements.
+``reduction`` arrived in version 16 with add and mul, max and min joined them in 18. Scatter is the old name of
+ScatterElements.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.mi
 
 
 @op("Scatter", versions=(9, 11))
-@op("ScatterElements", versions=(11, 13, 16, 18))
+@op("ScatterElements", versions=(11, 13, 18))
 def scatter_elements(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int, reduction: str = "none") -> Tensor:
     """``data`` with each update put, or combined, at its own position but for ``axis``, where ``indices`` tells it.
 
@@ -40,7 +41,14 @@ def scatter_elements(data: Tensor, indices: Tensor, updates: Tensor, *, axis: in
     return _put(data, tuple(where), updates, reduction)
 
 
-@op("ScatterND", versions=(11, 13, 16, 18))
+@op("ScatterElements", versions=(16,))
+def scatter_elements_16(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int, reduction: str) -> Tensor:
+    """As `scatter_elements`, before ``max`` and ``min``. Source: ScatterElements-16."""
+    _require_early(reduction)
+    return scatter_elements(data, indices, updates, axis=axis, reduction=reduction)
+
+
+@op("ScatterND", versions=(11, 13, 18))
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     """``data`` with slices put, or combined, at the positions that the last axis of ``indices`` holds.
 
@@ -61,6 +69,18 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str
         rows = rows * size + _from_the_front(indices[..., axis], size)
     by_row = _put(data.reshape(prod(addressed), *rest), (rows,), updates, reduction)
     return by_row.reshape(data.shape)
+
+
+@op("ScatterND", versions=(16,))
+def scatter_nd_16(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str) -> Tensor:
+    """As `scatter_nd`, before ``max`` and ``min``. Source: ScatterND-16."""
+    _require_early(reduction)
+    return scatter_nd(data, indices, updates, reduction=reduction)
+
+
+def _require_early(reduction: str) -> None:
+    if reduction in ("max", "min"):
+        raise ValueError(f"reduction {reduction!r} is none of 'none', 'add', 'mul' (it came with version 18)")
 
 
 def _from_the_front(indices: Tensor, size: int) -> Tensor:

@@ -143,3 +143,17 @@ def test_errors_of_elements(indices, updates, axis, message):
 def test_errors_of_nd(indices, updates, reduction, message):
     with pytest.raises(ValueError, match=message):
         scatter_nd(np.zeros((3, 4)), np.array(indices), np.array(updates), reduction=reduction)
+
+
+@pytest.mark.parametrize("name", ["ScatterElements", "ScatterND"])
+def test_version_16_adds_and_multiplies_alone(name):
+    data, updates = np.array([1, 2, 3]), np.array([5, 7])
+    indices = np.array([1, 1]) if name == "ScatterElements" else np.array([[1], [1]])
+    axis = {"axis": 0} if name == "ScatterElements" else {}
+    kernel = STANDARD["", name, 16]
+    assert kernel(data, indices, updates, reduction="add", **axis).tolist() == [1, 14, 3]
+    assert kernel(data, indices, updates, reduction="mul", **axis).tolist() == [1, 70, 3]
+    for reduction, wanted in (("max", 7), ("min", 2)):
+        with pytest.raises(ValueError, match="came with version 18"):
+            kernel(data, indices, updates, reduction=reduction, **axis)
+        assert STANDARD["", name, 18](data, indices, updates, reduction=reduction, **axis).tolist() == [1, wanted, 3]
