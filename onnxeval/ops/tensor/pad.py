@@ -1,8 +1,8 @@
 """Pad: more elements around a tensor, or fewer.
 
 Version 1 calls the amounts ``paddings`` and only adds, in the order that its text gives and its example does not; 2
-calls them ``pads``, and a negative one crops. They became an input in 11, ``axes`` joined them in 18, and ``wrap`` joined
-the modes in 19.
+calls them ``pads``, and a negative one crops. They became an input in 11, ``axes`` joined them in 18, and ``wrap``
+joined the modes in 19.
 """
 
 from __future__ import annotations
