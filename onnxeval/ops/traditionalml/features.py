@@ -82,9 +82,10 @@ def imputer(
 
 @op("Normalizer", domain=ML, versions=(1,))
 def normalizer(x: Tensor, *, norm: str) -> Tensor:
-    """float32 (N, C), or (C): each row over its maximum, its sum or its Euclidean length; as it is if that is 0.
+    """float32 (N, C), or (C): each row over its maximum, its L1 or its L2 norm; as it is if that is 0.
 
-    The formulas of the text are taken as they stand, but for L2: there an element keeps its sign. Source: Normalizer-1.
+    The formulas of the text are loose where elements are negative: the norms it names are meant, of absolute values,
+    and an element keeps its sign. Source: Normalizer-1.
     """
     if x.ndim not in (1, 2):
         raise ValueError(f"the input has rank {x.ndim}, expected 2 (N, C) or 1 (C)")
@@ -94,7 +95,7 @@ def normalizer(x: Tensor, *, norm: str) -> Tensor:
     if norm == "MAX":
         divisor = wide.max(-1, keepdims=True) if x.shape[-1] else np.ones((*x.shape[:-1], 1))
     elif norm == "L1":
-        divisor = wide.sum(-1, keepdims=True)
+        divisor = np.abs(wide).sum(-1, keepdims=True)
     else:
         divisor = np.sqrt((wide * wide).sum(-1, keepdims=True))
     return np.asarray(wide / np.where(divisor == 0, 1, divisor), np.float32)
