@@ -46,17 +46,18 @@ def linear_regressor(
 ) -> Tensor:
     """(N, F) -> float32 (N, targets). Source: LinearRegressor-1.
 
-    ValueError where there are not F coefficients and one intercept, or none, for each target.
+    ValueError where there are fewer than F coefficients for each target, or neither one intercept for each nor none.
     """
     scores = _scores(as_rows(x), coefficients or (), intercepts, targets)
     return transformed(scores, post_transform).astype(np.float32)
 
 
 def _scores(table: Tensor, coefficients: tuple[float, ...], intercepts: tuple[float, ...] | None, count: int) -> Tensor:
+    """Row-major coefficients, (count, F). More than that are not read: models with a too narrow input are about."""
     features = table.shape[1]
-    if count < 1 or len(coefficients) != count * features:
+    if count < 1 or len(coefficients) < count * features:
         raise ValueError(f"{len(coefficients)} coefficients for {count} scores of {features} features")
     if intercepts and len(intercepts) != count:
         raise ValueError(f"{len(intercepts)} intercepts for {count} scores")
-    weights = np.array(coefficients, np.float64).reshape(count, features)
+    weights = np.array(coefficients[: count * features], np.float64).reshape(count, features)
     return np.asarray(table.astype(np.float64) @ weights.T + np.array(intercepts or 0.0, np.float64))

@@ -119,3 +119,11 @@ def test_regressor(transform, targets):
 
 def test_regressor_without_intercepts():
     assert linear_regressor(np.array([[2, 3]]), **{**REGRESSOR, "coefficients": (1.0, 10.0)}).tolist() == [[32]]
+
+
+def test_coefficients_beyond_the_last_score_are_not_read():
+    x = np.array([[1.0, 2.0]])
+    options = {**CLASSIFIER, "classlabels_ints": (1, 2, 3)}
+    for surplus in ((), (9.0, 9.0)):
+        _, scores = linear_classifier(x, **options, coefficients=(1.0, 0.0, 0.0, 1.0, 1.0, 1.0, *surplus))
+        assert scores.tolist() == [[1, 2, 3]]

