@@ -106,9 +106,9 @@ def test_invalid_patterns(pattern):
         kernel(np.array(["a"], object), pattern=pattern)
 
 
-#: Patterns that mean the same in Python, but for the time they take.
+#: Patterns that mean the same in Python, but for the time they take; its \B finds nothing in an empty string.
 COMMON = st.recursive(
-    st.sampled_from(["a", "b", "c", ".", "[ab]", "[^a]", "[a-c]", "(?:)", r"\b", r"\B", r"\n", "a|b"]),
+    st.sampled_from(["a", "b", "c", ".", "[ab]", "[^a]", "[a-c]", "(?:)", r"\b", r"\n", "a|b"]),
     lambda inner: st.one_of(
         st.tuples(inner, inner).map("".join),
         st.tuples(inner, inner).map("(?:{0[0]}|{0[1]})".format),
