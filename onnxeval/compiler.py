@@ -16,6 +16,7 @@ from onnxeval.errors import ModelError, UnsupportedOperators
 from onnxeval.functions import call_references, function_name, index_functions, only_listed
 from onnxeval.graph import (
     Order,
+    check_independent,
     constants_of,
     import_versions,
     known_names,
@@ -136,17 +137,25 @@ class Compiler:
         outputs: Sequence[str],
         read_constants: Callable[[Collection[str]], dict[str, Tensor]],
         fed: Collection[str] = (),
+        known: Collection[str] | None = None,
     ) -> Plan:
-        """The plan that computes ``outputs`` from ``inputs``, constants (less those in ``fed``) and captured values."""
+        """The plan that computes ``outputs`` from ``inputs``, constants (less those in ``fed``) and captured values.
+
+        ``known`` are the inputs of the graph itself where the plan is a part cut out of it.
+        """
         kept, wanted = needed_nodes(nodes, order, outputs, inputs)
 
+        known = inputs if known is None else known
+
         def cut(names: Sequence[str], output: str) -> Plan:
-            plan = self._plan(nodes, order, scope, names, [output], read_constants, fed=names)
+            check_independent(nodes, order, names, {*known, *read_constants(names)})
+            plan = self._plan(nodes, order, scope, names, [output], read_constants, {*fed, *names}, known)
             if output in plan.captures:
                 raise ModelError(f'no node computes the value "{output}"')
             return plan
 
         steps = self._steps(nodes, kept, wanted, scope, cut)
+        wanted.update(name for step in steps for body in step.subgraphs.values() for name in body.captures)
         constants = read_constants(wanted.difference(fed))
         local = {*inputs, *constants, *(name for step in steps for name in step.outputs)}
         return Plan(

@@ -177,6 +177,22 @@ def needed_nodes(
     return kept[::-1], wanted
 
 
+def check_independent(nodes: Sequence[NodeProto], order: Order, names: Sequence[str], known: Iterable[str]) -> None:
+    """Raise ModelError unless each name is that of a value, and no value is computed from another one of them.
+
+    ``known`` are the values that no node makes.
+    """
+    values = known_names(nodes, [*known, *order.captures])
+    for name in names:
+        if name not in values:
+            raise ModelError(undefined_message(name, values))
+        others = [other for other in names if other != name]
+        _, read = needed_nodes(nodes, order, [name], others)
+        for other in others:
+            if other in read:
+                raise ModelError(f'the value "{name}" is computed from "{other}", it is not independent of it')
+
+
 def find_cycle(needs: Sequence[Iterable[int]], stuck: set[int]) -> list[int]:
     """One cycle among places that each need another stuck one, in the order the data flows."""
     place = min(stuck)
