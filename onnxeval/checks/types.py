@@ -19,6 +19,9 @@ from onnxeval.dtypes import BY_NAME, name_of
 from onnxeval.schema import Schema, Slot, slot_at
 from onnxeval.values import Dimension, shape_text
 
+#: Constant inputs of no more elements than this are written out in messages.
+_MOST_SHOWN = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Typed:
@@ -35,11 +38,6 @@ class Typed:
             if slot is not None and known.name:
                 yield place, slot, known
 
-    @property
-    def described(self) -> str:
-        """``A float32[2, 3], B float32[4]``: the inputs by the schema's names."""
-        return described(self.schema, self.inputs)
-
     def attribute(self, name: str) -> Any:
         """The value of an integer or string attribute; the schema's default where it is not given."""
         for attribute in self.proto.attribute:
@@ -49,12 +47,19 @@ class Typed:
 
 
 def described(schema: Schema, inputs: Sequence[Known]) -> str:
+    """``A float32[2, 3], shape int64[1] = [6]``: the inputs by the schema's names."""
     parts = []
     for place, known in enumerate(inputs):
         slot = slot_at(schema.inputs, place)
         name = "?" if slot is None else f"{slot.name}[{place}]" if slot.variadic else slot.name
-        parts.append(f"{name} {'absent' if known is ABSENT else known}")
+        parts.append(f"{name} {'absent' if known is ABSENT else known}{_elements(known)}")
     return ", ".join(parts)
+
+
+def _elements(known: Known) -> str:
+    """`` = [1, 2]`` where the elements are known and few."""
+    array = known.array
+    return "" if array is None or array.size > _MOST_SHOWN else f" = {array.tolist()}"
 
 
 def readable(type_name: str) -> str:

@@ -121,6 +121,11 @@ def test_messages_hold_the_values(proto: ModelProto, message: str) -> None:
     assert message in only(proto).message
 
 
+def test_constant_inputs_are_written_out() -> None:
+    text = "g (float[2,3] x) => (float[N] y) <int64[2] s = {-1, 4}> {y = Reshape(x, s)}"
+    assert only(model(text)).message.endswith("(inputs: data float32[2, 3], shape int64[2] = [-1, 4])")
+
+
 def test_faults_down_the_line_are_told_too() -> None:
     proto = model(
         """g (float[2,3] x, float[4,5] z, int64[3] i) => (float[2,3] y) {
