@@ -381,3 +381,19 @@ def test_rank_0_empty_and_strided():
             assert isinstance(convert(np.array(1.0), dtype), np.ndarray)
     x = np.arange(24, dtype=np.float64).reshape(4, 6)[::2, ::3].T
     np.testing.assert_array_equal(convert(x, dtypes.BFLOAT16).astype(float), x)
+
+
+@pytest.mark.parametrize("source", [np.int64, np.uint64])
+@pytest.mark.parametrize(("target", "bits"), [(np.float32, 24), (np.float64, 53)])
+def test_wide_integers_to_ieee_floats(source, target, bits):
+    limits = np.iinfo(source)
+    ties = {2**top + (2 * i + 1) * 2 ** (top - bits) for top in range(bits, 64) for i in range(3)}
+    values = sorted(
+        {n + step for n in ties for step in (-1, 0, 1) if n + step <= limits.max} | {limits.max, limits.min}
+    )
+    got = convert(np.array(values, source), np.dtype(target))
+    for value, near in zip(values, got.tolist(), strict=True):
+        others = [int(np.nextafter(target(near), target(way))) for way in (-np.inf, np.inf)]
+        assert all(abs(int(near) - value) <= abs(other - value) for other in others)
+        if abs(int(near) - value) in [abs(other - value) for other in others]:  # a tie: the even one
+            assert np.array(near, target).view(f"i{target().itemsize}") % 2 == 0
