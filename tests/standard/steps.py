@@ -26,6 +26,21 @@ class Step(NamedTuple):
         """Whether attributes (name, kind, required, default) and slots (name, option) are the same."""
         return _signature(self.older) == _signature(self.newer)
 
+    def changes_meaning(self) -> bool:
+        """Whether a node of the older version may be wrong in the newer one, or the other way round, by its signature.
+
+        That is: an attribute is gone, of another kind, default or requirement, or a slot is new, gone or of another
+        option. New attributes and new names of slots are none of it, and neither is the legacy consumed_inputs.
+        """
+        before, after = (
+            {a.name: (a.kind, repr(a.default), a.required) for a in schema.attributes.values()} for schema in self
+        )
+        before.pop("consumed_inputs", None)
+        if any(after.get(name) != attribute for name, attribute in before.items()):
+            return True
+        options = [[[_slot(slot)[1:] for slot in slots] for slots in (s.inputs, s.outputs)] for s in self]
+        return options[0] != options[1]
+
     def keeps_text(self) -> bool:
         return texts(self.older) == texts(self.newer)
 
