@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from onnxeval.dtypes import Tensor, is_integer
-from onnxeval.ops._broadcast import broadcasts_to
 from onnxeval.ops._cast import convert
+from onnxeval.ops._quantized import by_column, by_row
 from onnxeval.ops._scalar import scalar
 from onnxeval.ops.math.matmul import matmul
 from onnxeval.registry import op
-from onnxeval.values import shape_text
 
 
 @op("MatMulInteger", versions=(10,))
@@ -21,9 +20,9 @@ def matmul_integer(a: Tensor, b: Tensor, a_zero_point: Tensor | None, b_zero_poi
     """
     left, right = a.astype(np.float64), b.astype(np.float64)
     if a_zero_point is not None:
-        left -= _by_row(a_zero_point, a, name="a_zero_point").astype(np.float64)
+        left -= by_row(a_zero_point, a, name="a_zero_point").astype(np.float64)
     if b_zero_point is not None:
-        right -= _by_column(b_zero_point, b, name="b_zero_point").astype(np.float64)
+        right -= by_column(b_zero_point, b, name="b_zero_point").astype(np.float64)
     # float64 holds sums of products of 9 bits without an error up to 2^35 of them.
     exact: Tensor = matmul(left, right)
     return exact.astype(np.int64).astype(np.int32)
@@ -45,36 +44,12 @@ def qlinear_matmul(
     Scales and zero points of A are one number or one a row, those of B one number or one a column; those of the result
     are one number. The result saturates, in the type of ``y_zero_point``. Source: QLinearMatMul-21.
     """
-    left = a.astype(np.float64) - _by_row(a_zero_point, a, name="a_zero_point").astype(np.float64)
-    right = b.astype(np.float64) - _by_column(b_zero_point, b, name="b_zero_point").astype(np.float64)
+    left = a.astype(np.float64) - by_row(a_zero_point, a, name="a_zero_point").astype(np.float64)
+    right = b.astype(np.float64) - by_column(b_zero_point, b, name="b_zero_point").astype(np.float64)
     product: Tensor = matmul(left, right)
-    scale_of_a = _by_row(a_scale, a, name="a_scale").astype(np.float64)
-    scale_of_b = _by_column(b_scale, b, name="b_scale").astype(np.float64)
+    scale_of_a = by_row(a_scale, a, name="a_scale").astype(np.float64)
+    scale_of_b = by_column(b_scale, b, name="b_scale").astype(np.float64)
     steps = product * (scale_of_a * scale_of_b) / float(scalar(y_scale, name="y_scale"))
     if is_integer(y_zero_point.dtype):
         steps = np.rint(steps)
     return convert(np.asarray(steps + float(scalar(y_zero_point, name="y_zero_point"))), y_zero_point.dtype)
-
-
-def _by_row(parameter: Tensor, matrix: Tensor, *, name: str) -> Tensor:
-    """In a shape that broadcasts to the matrix, and to its product with another."""
-    if parameter.size == 1:
-        return parameter.reshape(())
-    shaped = parameter[:, None] if parameter.ndim == 1 else parameter
-    return _checked(shaped, matrix, lone_axis=-1, name=name)
-
-
-def _by_column(parameter: Tensor, matrix: Tensor, *, name: str) -> Tensor:
-    """In a shape that broadcasts to the matrix, and to the product of another with it."""
-    if parameter.size == 1:
-        return parameter.reshape(())
-    shaped = parameter[None, :] if parameter.ndim == 1 else parameter
-    return _checked(shaped, matrix, lone_axis=-2, name=name)
-
-
-def _checked(parameter: Tensor, matrix: Tensor, *, lone_axis: int, name: str) -> Tensor:
-    if parameter.ndim < 2 or parameter.shape[lone_axis] != 1 or not broadcasts_to(parameter, matrix.shape):
-        side = "row" if lone_axis == -1 else "column"
-        shapes = f"{shape_text(parameter.shape)} is neither one number nor one a {side} of {shape_text(matrix.shape)}"
-        raise ValueError(f"{name} of shape {shapes}")
-    return parameter
