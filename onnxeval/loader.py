@@ -24,28 +24,31 @@ class Loaded(NamedTuple):
 
 
 def load_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
-    """Parse a model; external data stays where it is until a tensor is asked for.
-
-    A path's suffix decides the format, as onnx's own serialisers name them: ``.onnx`` and ``.pb``, ``.onnxtxt``,
-    ``.textproto``, ``.json``; any other is read as ``.onnx``. Raises ModelError where this is no model or one
-    of a future IR version.
-    """
-    if isinstance(model, ModelProto):
-        loaded = Loaded(model, "the model", ())
-    elif isinstance(model, bytes):
-        loaded = Loaded(_parse(model, "protobuf", "the model"), "the model", ())
-    else:
-        path = Path(model)
-        loaded = Loaded(_parse(_read(path), _format(path), str(path)), str(path), _folders(path))
+    """`parse_model`, and a ModelError for a model of a future IR version, without a graph, or with unreadable names."""
+    loaded = parse_model(model)
     _refuse_nonsense(loaded)
     return loaded
+
+
+def parse_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
+    """Parse a model, whatever it says; external data stays where it is until a tensor is asked for.
+
+    A path's suffix decides the format, as onnx's own serialisers name them: ``.onnx`` and ``.pb``, ``.onnxtxt``,
+    ``.textproto``, ``.json``; any other is read as ``.onnx``. Raises ModelError where it does not parse.
+    """
+    if isinstance(model, ModelProto):
+        return Loaded(model, "the model", ())
+    if isinstance(model, bytes):
+        return Loaded(_parse(model, "protobuf", "the model"), "the model", ())
+    path = Path(model)
+    return Loaded(_parse(_read(path), _format(path), str(path)), str(path), _folders(path))
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read the model {path}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
+        raise ModelError(f"cannot read the model {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _format(path: Path) -> str:

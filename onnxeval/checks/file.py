@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
-import onnx
 from onnx import ModelProto
-from onnx.serialization import registry
 
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.errors import ModelError
-from onnxeval.loader import Loaded, load_model
+from onnxeval.loader import Loaded, parse_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +23,14 @@ class Source:
 
 
 def read_source(model: str | os.PathLike[str] | bytes | ModelProto) -> Source:
-    """Read and parse a model, whatever it says. A path's suffix decides the format, as in `load_model`."""
+    """Read and parse a model, whatever it says. A path's suffix decides the format, as in `parse_model`."""
     if isinstance(model, ModelProto):
         return Source("model", Loaded(model, "the model", ()))
     name = "model" if isinstance(model, bytes) else os.fspath(model)
     try:
-        return Source(name, _parsed(model))
-    except Exception:  # what onnx's serialisers raise for broken data is theirs to choose
-        pass
-    try:
-        return Source(name, load_model(model))
-    except (ModelError, ValueError) as error:  # ValueError: a path with a NUL in it
-        return Source(name, None, str(error).removeprefix(name).strip(), getattr(error, "hint", ""))
-
-
-def _parsed(model: str | os.PathLike[str] | bytes) -> Loaded:
-    if isinstance(model, bytes):
-        return Loaded(_proto(model, None), "the model", ())
-    path = Path(model)
-    proto = _proto(path.read_bytes(), registry.get_format_from_file_extension(path.suffix))
-    return Loaded(proto, str(model), (path.absolute().parent, path.resolve().parent))
-
-
-def _proto(data: bytes, file_format: str | None) -> ModelProto:
-    if not data:
-        raise ValueError("empty")
-    return onnx.load_model_from_string(data, file_format or "protobuf")
+        return Source(name, parse_model(model))
+    except ModelError as error:
+        return Source(name, None, str(error).removeprefix(name).strip(), error.hint)
 
 
 @rule("file/unreadable", "error", Source)
