@@ -15,8 +15,9 @@ from onnxeval.values import EmptyOptional, OptionalType, TensorType, Value, type
 from .digits import CellText, cell_text, comparable, range_text, text_width
 from .screen import Line, Screen
 
-#: Tensors of more elements are summarised unless all of them are asked for.
+#: Tensors of more elements, or that take more lines, are summarised unless all of them are asked for.
 SUMMARY_ABOVE = 1000
+_LINES = 100
 
 _ALIGNED_UP_TO = 10_000
 _PLANES, _ROWS, _COLUMNS, _ITEMS = 6, 8, 24, 10
@@ -82,7 +83,13 @@ def _tensor_lines(name: str, array: Tensor, screen: Screen, full: bool, indent: 
         return
     yield [*heading, (f"  {range_text(array)}", "")]
     if array.size:
-        yield from _Layout(array, screen, full or array.size <= SUMMARY_ABOVE, full, indent + "  ").lines()
+        whole = full or (array.size <= SUMMARY_ABOVE and _line_count(array) <= _LINES)
+        yield from _Layout(array, screen, whole, full, indent + "  ").lines()
+
+
+def _line_count(array: Tensor) -> int:
+    """The lines that a whole tensor takes, at least: a row each, and one above each plane."""
+    return math.prod(array.shape[:-2]) * (array.shape[-2] + 1) if array.ndim > 2 else math.prod(array.shape[:-1])
 
 
 class _Layout:

@@ -55,7 +55,7 @@ class Model:
         self.source = loaded.source
         graph = self.proto.graph
         self._compiler = Compiler(self.proto, loaded.folders, registry)
-        initialized = set(constants_of(graph))
+        initialized = dict.fromkeys(constants_of(graph))
         self.inputs = tuple(_declared(value, optional=value.name in initialized) for value in graph.input)
         self.outputs = tuple(_declared(value) for value in graph.output)
         self.values = tuple(known_names(graph.node, dict.fromkeys([*(i.name for i in self.inputs), *initialized])))
