@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -214,7 +215,10 @@ class Compiler:
         if kernel is not None and function is not None:
             self._note(f"the model's function {function_name(function)} is not used: onnxeval has the operator itself")
         if kernel is not None:
-            return self._kernel_step(node, place, kernel, since, schema, wanted, scope, cut)
+            bound = self._kernel_step(node, place, kernel, since, schema, wanted, scope, cut)
+            if schema is None or not (schema.definition.has_function or has_typed_function_body(schema)):
+                return bound
+            return replace(bound, spelled_out=partial(self._spelled_out, node, place, schema, version, wanted, scope))
         if function is not None:
             return self._function_step(node, place, function, wanted, scope)
         if schema is not None and (step := self._body_step(node, place, schema, version, wanted, scope)) is not None:
@@ -313,6 +317,15 @@ class Compiler:
 
         body_inputs = tuple(slot.name for slot in schema.inputs if not slot.variadic)
         return replace(self._call_step(node, place, TypedBody(build, body_inputs), wanted), schema=schema)
+
+    def _spelled_out(
+        self, node: NodeProto, place: int, schema: Schema, opset: int, wanted: set[str], scope: _Scope
+    ) -> Step | None:
+        """`_body_step`, once the model is compiled."""
+        step = self._body_step(node, place, schema, opset, wanted, scope)
+        if self._missing:
+            raise UnsupportedOperators(list(self._missing))
+        return step
 
     def _call_step(self, node: NodeProto, place: int, body: Plan | TypedBody, wanted: set[str]) -> Step:
         return Step(

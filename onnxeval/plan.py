@@ -28,6 +28,7 @@ class Step:
     injected: frozenset[str]  # which of rng and allocate the kernel names
     schema: Schema | None  # None for operators outside the standard
     releases: tuple[str, ...] = ()  # values no later step reads
+    spelled_out: Callable[[], Step | None] | None = None  # the same step, running the schema's function body instead
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -100,7 +100,7 @@ def _dropout(node: Node, g: Variable, _: Variable | None) -> Gradients:
     if training_mode is None or not training_mode.value.item():
         return lambda: g, None, None
     silenced = 0.5 if ratio is None else float(ratio.value.item())  # what the text of the input says
-    return lambda: _dropped(node, g, silenced), node.refuse("its ratio"), None
+    return lambda: _dropped(node, g, silenced), node.refuse("with respect to its ratio"), None
 
 
 @rule("Dropout", 10, 7)

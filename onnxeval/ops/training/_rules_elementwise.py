@@ -105,7 +105,7 @@ def _cast_like(node: Node, g: Variable) -> Gradients:
 def _cast_back(node: Node, g: Variable) -> Callable[[], Variable]:
     (x,) = node.present[:1]
     if x.dtype not in _DIFFERENTIABLE or g.dtype not in _DIFFERENTIABLE:
-        raise node.refusal(f"from {x.dtype.name} to {g.dtype.name}")
+        return node.refuse(f"from {x.dtype.name} to {g.dtype.name}")
     return lambda: cast(g, x.dtype)
 
 

@@ -92,13 +92,13 @@ _placed = moves(0, 2)
 
 
 @rule("Scatter", 11)
-@rule("ScatterElements", 18)
+@rule("ScatterElements", 18, 16)
 def _scatter_elements(node: Node, g: Variable) -> Gradients:
     axis = node.attributes["axis"]
     return _scattered(node, g, lambda: apply("GatherElements", g, node.inputs[1], axis=axis))
 
 
-@rule("ScatterND", 18)
+@rule("ScatterND", 18, 16)
 def _scatter_nd(node: Node, g: Variable) -> Gradients:
     return _scattered(node, g, lambda: apply("GatherND", g, node.inputs[1], batch_dims=0))
 
@@ -110,7 +110,7 @@ def _scattered(node: Node, g: Variable, picked: Callable[[], Variable]) -> Gradi
         case "add":
             return lambda: g, None, picked
         case reduction:
-            raise node.refusal(f"with the reduction {reduction!r}")
+            return [node.refuse(f"with the reduction {reduction!r}")] * 3
 
 
 # Resize
@@ -132,7 +132,7 @@ def _upsample(node: Node, g: Variable) -> Gradients:
 
 def _nearest(node: Node, g: Variable, wayback: Rule) -> Gradients:
     if node.attributes["mode"] != "nearest":
-        raise node.refusal(f"in the mode {node.attributes['mode']!r}")
+        return [node.refuse(f"in the mode {node.attributes['mode']!r}")] * len(node.inputs)
     return wayback(node, g)
 
 

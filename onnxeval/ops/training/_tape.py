@@ -139,11 +139,11 @@ class Node:
         """What to raise where there is no way back through this node, or none to a part of it."""
         return ValueError(f"{self.label} has no derivative {detail}, and what is to be differentiated depends on it")
 
-    def refuse(self, what: str) -> Callable[[], Variable]:
-        """In `Gradients`, an input with respect to which there is no derivative."""
+    def refuse(self, detail: str) -> Callable[[], Variable]:
+        """In `Gradients`, an input without a derivative."""
 
         def gradient() -> Variable:
-            raise self.refusal(f"with respect to {what}")
+            raise self.refusal(detail)
 
         return gradient
 
@@ -332,7 +332,3 @@ def rule_for(key: OpKey | None) -> Rule | None:
         if STANDARD.get(OpKey("", key.op_type, version)) is STANDARD[key]:
             return function
     return None
-
-
-def has_rule(key: OpKey) -> bool:
-    return rule_for(key) is not None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from onnxeval.ops._body import call_function
-from onnxeval.ops.training._tape import Tape, Variable
+from onnxeval.ops.training._tape import Tape, Variable, rule_for
 from onnxeval.values import Value, ValueType
 
 if TYPE_CHECKING:
@@ -85,39 +85,49 @@ def _follower_of(step: Step) -> Follower | None:
     return function if step.schema.key.since_version >= since else None
 
 
+def _spelled_out(step: Step) -> Step | None:
+    """The step as a call of its function body, where it has one and no rule."""
+    if step.spelled_out is None or step.schema is None or rule_for(step.schema.key) is not None:
+        return None
+    return step.spelled_out()
+
+
 def _run(tape: Tape, body: Body, step: Step, known: Mapping[str, Variable]) -> Variables:
     """The outputs of a step, for each that it lists."""
     captures = [name for branch in step.subgraphs.values() for name in branch.captures]
-    reads = {name: known[name] for name in (*step.inputs, *captures)}
-    values = {name: given.value for name, given in reads.items()}
-    if all(given.maker is None for given in reads.values()):
-        return tuple(map(tape.constant, body.run_step(step, values)))
-    inputs = tuple(reads[name] for name in step.inputs)
+    sources = [known[name] for name in (*step.inputs, *captures)]
+    if all(given.maker is None for given in sources):
+        return tuple(map(tape.constant, body.run_step(step, _values(step, known))))
     if (follow := _follower_of(step)) is not None:
-        return _followed(tape, body, step, follow, inputs, reads)
+        return _followed(tape, body, step, follow, known)
+    if (call := _spelled_out(step)) is not None:
+        return _followed(tape, body, call, _follow_call, known)
     outputs = step.outputs
     if step.schema is not None and step.schema.key.op_type in _ALL_OUTPUTS:
         outputs += ("",) * (len(step.schema.outputs) - len(outputs))
-    results = body.run_step(replace(step, outputs=outputs), values)
-    sources = (*inputs, *(reads[name] for name in captures))
+    results = body.run_step(replace(step, outputs=outputs), _values(step, known))
     key = None if step.schema is None else step.schema.key
     present = (None if given.value is None else given for given in sources)
     return tape.record(key, step.label, present, step.attributes, results)[: len(step.outputs)]
 
 
-def _followed(
-    tape: Tape, body: Body, step: Step, follow: Follower, inputs: Variables, reads: Mapping[str, Variable]
-) -> Variables:
+def _values(step: Step, known: Mapping[str, Variable]) -> dict[str, Value]:
+    """What a step reads."""
+    captures = [name for branch in step.subgraphs.values() for name in branch.captures]
+    return {name: known[name].value for name in (*step.inputs, *captures)}
+
+
+def _followed(tape: Tape, body: Body, step: Step, follow: Follower, known: Mapping[str, Variable]) -> Variables:
     """The step with a kernel that follows: types are checked and errors located as for any other."""
     made: list[Variable] = []
 
     def kernel(*_: Value, **given: Any) -> tuple[Value, ...]:
         branches = {
-            name: Branch(tape, given[name], {capture: reads[capture] for capture in plan.captures})
+            name: Branch(tape, given[name], {capture: known[capture] for capture in plan.captures})
             for name, plan in step.subgraphs.items()
         }
-        made.extend(follow(step, inputs, branches))
+        made.extend(follow(step, tuple(known[name] for name in step.inputs), branches))
         return tuple(each.value for each in made)
 
-    count = len(body.run_step(replace(step, kernel=kernel), {name: given.value for name, given in reads.items()}))
-    return (*made[:count], *map(tape.constant, (None,) * (count - len(made))))
+    count = len(body.run_step(replace(step, kernel=kernel), _values(step, known)))
+    return (*made[:count], *(tape.constant(None) for _ in range(count - len(made))))
