@@ -74,7 +74,7 @@ def test_values_die_after_their_last_use() -> None:
         return x * 2
 
     def step(kernel, read: str, made: str, releases: tuple[str, ...]) -> Step:
-        return Step(kernel.__name__, kernel, (read,), (made,), {}, {}, frozenset(), None, releases)
+        return Step(kernel.__name__, kernel, (read,), (made,), {}, {}, frozenset(), None, releases=releases)
 
     steps = (step(make, "x", "a", ()), step(look, "a", "b", ("a",)), step(look, "b", "y", ("b",)))
     plan = Plan(("x",), ("y",), (None,), {}, (), steps)
