@@ -10,6 +10,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._precision import in_float32
 from onnxeval.ops.rnn._layer import Cell, Layer, require_shape, with_output_sequence
+from onnxeval.ops.rnn._lstm_cell import lstm_cell
 from onnxeval.registry import op
 
 
@@ -56,22 +57,9 @@ def lstm(
     require_shape("P", peepholes, len(weights), 3 * layer.hidden)
 
     def cell_of(d: int) -> Cell:
-        squash, candidate_of, show = functions[d]
         across = recurrence[d].T
         peeks = None if peepholes is None else peepholes[d].reshape(3, layer.hidden)
-
-        def cell(inputs: Tensor, hidden: Tensor, memory: Tensor) -> tuple[Tensor, ...]:
-            gates = (inputs + hidden @ across).reshape(len(inputs), 4, layer.hidden)
-            if peeks is not None:
-                gates[:, [0, 2]] += peeks[[0, 2]] * memory[:, None]
-            write = squash(gates[:, 0])
-            keep = 1 - write if input_forget else squash(gates[:, 2])
-            memory = keep * memory + write * candidate_of(gates[:, 3])
-            if peeks is not None:
-                gates[:, 1] += peeks[1] * memory
-            return squash(gates[:, 1]) * show(memory), memory
-
-        return cell
+        return lstm_cell(functions[d], lambda hidden: hidden @ across, peeks, input_forget=input_forget)
 
     return layer.run(cell_of, (initial_h, initial_c), np.add(*layer.biases))
 
