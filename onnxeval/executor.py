@@ -10,7 +10,7 @@ import numpy as np
 from onnxeval.errors import NodeError, OnnxEvalError, ResourceLimitError
 from onnxeval.limits import Run
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody
-from onnxeval.schema import TypeKey, check_types
+from onnxeval.schema import TypeKey, check_outputs, check_types
 from onnxeval.values import Sequence, Value, ValueType, describe, type_of, type_string
 
 _ndarray = np.ndarray
@@ -87,8 +87,12 @@ def run_step(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, 
         else:
             results = step.kernel(*inputs, **step.attributes)
         if type(results) is _ndarray and len(step.outputs) == 1:
-            return (results,)
-        return _as_outputs(step, results)
+            outputs: tuple[Value, ...] = (results,)
+        else:
+            outputs = _as_outputs(step, results)
+        if step.schema is not None and step.schema.chooses_types:
+            check_outputs(step.schema, tuple([_type_key(value) for value in outputs]))
+        return outputs
     except NodeError as error:
         raise NodeError((step.label, *error.path), error.inputs, error.cause) from error.cause
     except MemoryError as error:

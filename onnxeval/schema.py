@@ -69,8 +69,12 @@ class Schema:
     max_outputs: int
     attributes: Mapping[str, Attribute]
     definition: Any  # an OpSchema; its stubs miss what is read here
+    #: Whether an attribute or a sub-graph decides the type of an output: no required input has the same.
+    chooses_types: bool
     #: Input type combinations that were checked before and found right.
     accepted: set[tuple[TypeKey, ...]] = field(default_factory=set)
+    #: The same for outputs.
+    accepted_outputs: set[tuple[TypeKey, ...]] = field(default_factory=set)
 
     @property
     def label(self) -> str:
@@ -117,18 +121,25 @@ _READ: dict[OpKey, Schema] = {}
 def _read(definition: OpSchema) -> Schema:
     key = OpKey(canonical_domain(definition.domain), definition.name, definition.since_version)
     if key not in _READ:
+        inputs, outputs = tuple(map(_slot, definition.inputs)), tuple(map(_slot, definition.outputs))
+        attributes = {name: _attribute(a) for name, a in sorted(definition.attributes.items())}
+        given = {slot.variable for slot in inputs if not slot.optional and (slot.homogeneous or not slot.variadic)}
+        # Models of the first opsets hold integers as constants, which the oldest schema of such an operator forgets.
+        is_constant = not inputs and any(a.kind == AttributeProto.TENSOR for a in attributes.values())
         _READ[key] = Schema(
             key=key,
             section=definition.file.replace("\\", "/").rpartition("defs/")[2].partition("/")[0],
             deprecated=definition.deprecated,
-            inputs=tuple(map(_slot, definition.inputs)),
-            outputs=tuple(map(_slot, definition.outputs)),
+            inputs=inputs,
+            outputs=outputs,
             min_inputs=definition.min_input,
             max_inputs=definition.max_input,
             min_outputs=definition.min_output,
             max_outputs=definition.max_output,
-            attributes=MappingProxyType({name: _attribute(a) for name, a in sorted(definition.attributes.items())}),
+            attributes=MappingProxyType(attributes),
             definition=definition,
+            chooses_types=not is_constant
+            and any(len(slot.allowed) > 1 and slot.variable not in given for slot in outputs),
         )
     return _READ[key]
 
@@ -239,10 +250,10 @@ def check_types(schema: Schema, types: tuple[TypeKey, ...]) -> None:
     bound: dict[str, tuple[str, str]] = {}
     for place, key in enumerate(types):
         slot = slot_at(schema.inputs, place)
-        given = key if key is None or isinstance(key, str) else f"tensor({NAMES.get(key, key.name)})"
+        given = _type_name(key)
         if given is None or slot is None or "unknown" in given:
             continue
-        given = _as_allowed(given, slot)
+        given = _as_allowed(given, slot, "input")
         if not slot.variable or (slot.variadic and not slot.homogeneous):
             continue
         first_name, first_type = bound.setdefault(slot.variable, (slot.name, given))
@@ -254,13 +265,28 @@ def check_types(schema: Schema, types: tuple[TypeKey, ...]) -> None:
     schema.accepted.add(types)
 
 
-def _as_allowed(given: str, slot: Slot) -> str:
+def check_outputs(schema: Schema, types: tuple[TypeKey, ...]) -> None:
+    """Raise TypeError where an output's type is none that the version gives. Types found right are remembered."""
+    if types in schema.accepted_outputs:
+        return
+    for place, key in enumerate(types):
+        slot, given = slot_at(schema.outputs, place), _type_name(key)
+        if given is not None and slot is not None and "unknown" not in given:
+            _as_allowed(given, slot, f"{schema.label}: the output")
+    schema.accepted_outputs.add(types)
+
+
+def _type_name(key: TypeKey) -> str | None:
+    return key if key is None or isinstance(key, str) else f"tensor({NAMES.get(key, key.name)})"
+
+
+def _as_allowed(given: str, slot: Slot, what: str) -> str:
     """The form of ``given`` that the slot allows: an optional that holds something flows as that thing itself."""
     for form in (given, f"optional({given})"):
         if form in slot.allowed:
             return form
     allowed = ", ".join(sorted(map(_readable, slot.allowed)))
-    raise TypeError(f'input "{slot.name}" is {_readable(given)}, allowed: {allowed}')
+    raise TypeError(f'{what} "{slot.name}" is {_readable(given)}, allowed: {allowed}')
 
 
 def _readable(type_name: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import TypeProto, helper
+from onnx import TensorProto, TypeProto, helper, numpy_helper
 
 import onnxeval
 from onnxeval.dtypes import ELEMENT_TYPES, STRING
@@ -42,6 +42,12 @@ def i64(values: Any) -> np.ndarray:
 
 def strings(*values: str) -> np.ndarray:
     return np.array(values, STRING)
+
+
+def held(dtype: np.dtype) -> TensorProto:
+    """A tensor of one element of that type, as an attribute holds it."""
+    one = np.array(["a"], STRING) if dtype == STRING else np.ones(1, np.float32).astype(dtype)
+    return numpy_helper.from_array(one)
 
 
 def run(
