@@ -79,18 +79,12 @@ class Layer:
         return [functions[start : start + count] for start in range(0, len(functions), count)]
 
     def run(
-        self,
-        cell_of: Callable[[int], Cell],
-        initial: Sequence[Tensor | None],
-        input_bias: Tensor,
-        project: Callable[[Tensor, int], Tensor] | None = None,
+        self, cell_of: Callable[[int], Cell], initial: Sequence[Tensor | None], input_bias: Tensor
     ) -> tuple[Tensor, ...]:
         """(every hidden state, the last of each state), in the node's layout.
 
         ``cell_of(direction)`` makes the cells, ``initial`` holds a start for each state, zero where None. A sequence
-        keeps its state after its end and its outputs are zero there; backwards it starts at its end. Cells see the
-        sequences that are running. ``project(x, direction)`` takes the place of the product [time * batch, features]
-        with the weights.
+        keeps its state after its end and its outputs are zero there; backwards it starts at its end.
         """
         steps, batch, features = self._x.shape
         for state in initial:
@@ -98,8 +92,7 @@ class Layer:
         outputs = np.zeros((steps, len(self._backwards), batch, self.hidden), self._x.dtype)
         finals = []
         for d, backward in enumerate(self._backwards):
-            rows = self._x.reshape(steps * batch, features)
-            projected = (rows @ self._weights[d].T if project is None else project(rows, d)) + input_bias[d]
+            projected = self._x.reshape(steps * batch, features) @ self._weights[d].T + input_bias[d]
             states = self._unroll(
                 cell_of(d),
                 projected.reshape(steps, batch, projected.shape[1]),
@@ -122,33 +115,25 @@ class Layer:
         """Run a cell over time, its hidden states into ``outputs`` [time, batch, hidden]; return the last states."""
         times = range(len(projected))
         for t in reversed(times) if backward else times:
+            new = cell(projected[t], *states)
             if self._active is None:
-                states = cell(projected[t], *states)
-                outputs[t] = states[0]
+                states, outputs[t] = new, new[0]
             else:
                 running = self._active[t]
-                new = cell(projected[t, running], *(state[running] for state in states))
-                states = tuple(_replaced(state, running, after) for state, after in zip(states, new, strict=True))
-                outputs[t, running] = new[0]
+                states = tuple(np.where(running, after, before) for after, before in zip(new, states, strict=True))
+                outputs[t] = np.where(running, new[0], 0)
         return states
 
 
 def _active(lengths: Tensor | None, steps: int, batch: int) -> Tensor | None:
-    """[time, batch]: whether a sequence is still running; None where all run to the end."""
+    """[time, batch, 1]: whether a sequence is still running; None where all run to the end."""
     if lengths is None:
         return None
     require_shape("sequence_lens", lengths, batch)
     if np.any(lengths < 0) or np.any(lengths > steps):
         raise ValueError(f"sequence_lens {lengths.tolist()} leave [0, {steps}]")
-    running: Tensor = np.arange(steps)[:, None] < lengths
+    running: Tensor = np.arange(steps)[:, None, None] < lengths[:, None]
     return running
-
-
-def _replaced(state: Tensor, rows: Tensor, new: Tensor) -> Tensor:
-    """A copy of the state with other values in some rows."""
-    copy = state.copy()
-    copy[rows] = new
-    return copy
 
 
 def require_shape(name: str, value: Tensor | None, *shape: int) -> None:
