@@ -58,11 +58,12 @@ def domains() -> list[str]:
 
 
 def versions(domain: str | None = None) -> dict[tuple[str, str], tuple[int, ...]]:
-    """(domain, name) -> its versions: the standard's operators, then those that only have a kernel."""
+    """(domain, name) -> its versions: those of the standard's operators, and those that only have a kernel."""
     domain = "" if domain == "ai.onnx" else domain
     found = dict(opdocs.operators(domain))
-    custom = {key[:2] for key in _registry() if domain in (None, key.domain)} - found.keys()
-    return found | {key: tuple(_registry().versions(*key)) for key in sorted(custom)}
+    for key in sorted(key[:2] for key in _registry() if domain in (None, key.domain)):
+        found[key] = tuple(sorted({*found.get(key, ()), *_registry().versions(*key)}))
+    return found
 
 
 def table(domain: str | None, opset: int | None) -> Table:
@@ -76,9 +77,10 @@ def table(domain: str | None, opset: int | None) -> Table:
 
 
 def page(domain: str, name: str, opset: int | None) -> Page | None:
-    """An operator's page at an opset; one without a schema is described by its kernel."""
-    if (domain, name) in opdocs.operators(domain):
-        return opdocs.page(domain, name, opset)
+    """An operator's page at an opset; a version without a schema is described by its kernel."""
+    standard = opdocs.page(domain, name, opset)
+    if standard is not None:
+        return standard
     chosen = [v for v in _registry().versions(domain, name) if opset is None or v <= opset]
     return _page_of_kernel(OpKey(domain, name, chosen[-1])) if chosen else None
 
@@ -202,13 +204,15 @@ def _slot_lines(title: str, slots: Iterable[SlotPage]) -> Iterator[Line]:
 
 def _history_lines(of: Page) -> Iterator[Line]:
     known = versions(of.domain)[of.domain, of.name]
-    yield from ([], [("History", "heading")])
+    steps = {step.newer: step for step in opdiff.history(of.domain, of.name)}
     width = len(str(known[-1]))
-    marks = {version: "* " if version == of.since_version else "  " for version in known}
-    yield [(f"{marks[known[0]]}{known[0]:>{width}}", "name")]
-    for step in opdiff.history(of.domain, of.name):
-        style = "error" if step.breaking else "good"
-        yield [(f"{marks[step.newer]}{step.newer:>{width}}  ", "name"), (step.verdict, style)]
+    yield from ([], [("History", "heading")])
+    for version in known:
+        number: Line = [(f"{'*' if version == of.since_version else ' '} {version:>{width}}", "name")]
+        if (step := steps.get(version)) is None:
+            yield number
+            continue
+        yield [*number, (f"  {step.verdict}", "error" if step.breaking else "good")]
         for text in _change_texts(step):
             yield from _wrapped(text, " " * (width + 6))
 

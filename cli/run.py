@@ -104,10 +104,7 @@ def run(
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}", err=True)
     typed = _with_types(results, loaded)
-    if target is not None:
-        for note in target.save(typed):
-            click.echo(f"note: {note}", err=True)
-        click.echo(f"saved {', '.join(typed)} to {target.path}", err=True)
+    notes = [] if target is None else target.save(typed)
     if form == "json":
         from .jsonform import document, value_form
 
@@ -116,6 +113,11 @@ def run(
     else:
         on = screen.screen()
         screen.show(_lines(typed, on, full), on)
+    if target is not None:
+        screen.flush()
+        for note in notes:
+            click.echo(f"note: {note}", err=True)
+        click.echo(f"saved {', '.join(typed)} to {target.path}", err=True)
 
 
 def choose_outputs(patterns: Sequence[str], model: Model) -> list[str]:
