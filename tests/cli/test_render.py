@@ -153,7 +153,7 @@ def test_ranges(array, expected):
         st.sampled_from([np.float16, np.float32, np.float64, np.int8, np.uint64, np.complex64, np.bool_]),
         arrays.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=12),
     ),
-    st.integers(40, 200),
+    st.integers(80, 200),
 )
 def test_no_array_breaks_the_layout(array, width):
     with np.errstate(all="ignore"):
