@@ -1,13 +1,15 @@
-"""Steps that change the signature: the old version still means the old thing, the new one the new thing.
+"""Steps that change the meaning: the old version still means the old thing, the new one the new thing.
 
-An attribute is gone, of another kind or with another default, is required or no longer; an input or output is new, gone
-or has another option. Each such step has examples of both sides, run as models of their opset.
+By the signature: an attribute is gone, of another kind or with another default, is required or no longer; an input or
+output is new, gone or has another option. Or by the text alone, as the reading list has it. Each such step has examples
+of both sides, run as models of their opset.
 """
 
 import numpy as np
 import pytest
-from standard import examples_elementwise, examples_networks, examples_shapes
+from standard import examples_elementwise, examples_networks, examples_prose, examples_shapes
 from standard.one_node import Example, run
+from standard.reading_list import verdicts
 from standard.steps import Step, steps
 
 import onnxeval
@@ -16,8 +18,10 @@ EXAMPLES: dict[str, list[Example]] = {
     **examples_elementwise.EXAMPLES,
     **examples_networks.EXAMPLES,
     **examples_shapes.EXAMPLES,
+    **examples_prose.EXAMPLES,
 }
-STEPS = {str(step): step for step in steps() if step.changes_meaning()}
+REREAD = {step for step, (verdict, _) in verdicts().items() if verdict == "changed"}
+STEPS = {str(step): step for step in steps() if step.changes_meaning() or str(step) in REREAD}
 RUNS = [(name, number) for name, examples in EXAMPLES.items() for number in range(len(examples))]
 
 
