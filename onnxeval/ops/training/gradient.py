@@ -8,11 +8,11 @@ is their sum, so that each gradient has the shape of its variable.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onnxeval.dtypes import DType, Tensor
+from onnxeval.dtypes import BFLOAT16, DType, Tensor, name_of
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.training import (  # noqa: F401  # they register their rules
     _control,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _DOMAIN = "ai.onnx.preview.training"
 _FLOATS: tuple[DType, ...] = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
+_TARGETS: tuple[DType, ...] = (*_FLOATS, BFLOAT16)
 
 
 @op("Gradient", domain=_DOMAIN, versions=(1,))
@@ -89,17 +90,17 @@ def _gradients(
         if given.value is None:
             raise ValueError(f'the input for "{name}" is blank')
     for name, given in zip(xs, inputs, strict=False):
-        _require_float(name, given)
+        _require(name, given, _FLOATS)
     tape = surroundings.tape
     variables = tuple(map(tape.leaf, inputs[: len(xs)]))
     (target,) = surroundings(*variables, *inputs[len(xs) :])
-    _require_float(y, target)
+    _require(y, target, _TARGETS)
     with tape.record_if(recording):
         found = tape.pull([(target, filled(target, 1))], variables[:n_outputs])
         return tuple(filled(x, 0) if g is None else g for x, g in zip(variables, found, strict=False))
 
 
-def _require_float(name: str, given: Variable) -> None:
-    value: Any = given.value
-    if getattr(value, "dtype", None) not in _FLOATS:
-        raise ValueError(f'"{name}" is {describe(value)}, expected a float16, float32 or float64 tensor')
+def _require(name: str, given: Variable, allowed: tuple[DType, ...]) -> None:
+    if getattr(given.value, "dtype", None) not in allowed:
+        names = " or ".join(map(name_of, allowed))
+        raise ValueError(f'"{name}" is {describe(given.value)}, expected a tensor of {names}')

@@ -107,6 +107,20 @@ def check(case: Case) -> None:
             np.testing.assert_allclose(along, slope, rtol=case.rtol, atol=case.rtol, err_msg=f"d{target}")
 
 
+def differences(model: onnxeval.Model, feeds: Mapping[str, np.ndarray], name: str, target: str) -> np.ndarray:
+    """The slopes of the sum of ``target`` along each element of an input."""
+    step = 1e-6
+    slopes = np.empty_like(feeds[name])
+    for place in np.ndindex(slopes.shape):
+        shift = np.zeros_like(slopes)
+        shift[place] = step
+        ahead, behind = (
+            model.run({**feeds, name: feeds[name] + side * shift}, [target])[target].sum() for side in (1, -1)
+        )
+        slopes[place] = (ahead - behind) / (2 * step)
+    return slopes
+
+
 def _weighted_sum(target: str, names: Sequence[str], weight: str, of: str = "") -> list[NodeProto]:
     """target = the sum of all of_name * weight_name, of rank 0, in nodes that mean the same in every opset."""
     nodes = []
