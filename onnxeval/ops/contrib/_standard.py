@@ -1,0 +1,11 @@
+"""The standard's own kernels, for operators that repeat them under another name."""
+
+from __future__ import annotations
+
+from onnxeval.registry import STANDARD, Kernel, OpKey
+
+
+def standard(section: str, op_type: str, version: int) -> Kernel:
+    """The kernel of a version of an operator of ai.onnx; its section is loaded where it is not yet."""
+    STANDARD.load_section(section)
+    return STANDARD[OpKey("", op_type, version)]
