@@ -39,6 +39,9 @@ program can tell: both texts of each of the {prose} were read, and the kernels h
 | clearer | {clearer} | the newer text settles what the older one left open or had wrong; all versions are run by it |
 | changed | {changed} | a model that is right under one text is wrong under the other, or means something else |
 
+Models of both sides of each change are run by tests/standard/test_meaning_steps.py, along with those of the steps that
+change the signature.
+
 Few texts before opset 11 say whether axes may be negative. They count from the back there too, but for those that the
 text rules out: Flatten-1 and -9, Squeeze-1 and Unsqueeze-1.
 
