@@ -100,9 +100,11 @@ def run(
         target = open_target(save)
     loaded = onnxeval.load(model)
     names = choose_outputs(outputs, loaded) if outputs else None
-    results = loaded.run(read_feeds(inputs, loaded.inputs), names, seed=seed)
-    for warning in loaded.warnings:
-        click.echo(f"warning: {warning}", err=True)
+    try:
+        results = loaded.run(read_feeds(inputs, loaded.inputs), names, seed=seed)
+    finally:
+        for warning in loaded.warnings:
+            click.echo(f"warning: {warning}", err=True)
     typed = _with_types(results, loaded)
     notes = [] if target is None else target.save(typed)
     if form == "json":

@@ -101,8 +101,3 @@ def _chunks(texts: Iterable[str]) -> Iterator[str]:
             yield "".join(chunk)
             chunk.clear()
     yield "".join(chunk)
-
-
-def plain(text: str, style: str = "") -> Line:
-    """A line of one piece."""
-    return [(text, style)]
