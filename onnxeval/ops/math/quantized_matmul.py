@@ -49,7 +49,7 @@ def qlinear_matmul(
     product: Tensor = matmul(left, right)
     scale_of_a = by_row(a_scale, a, name="a_scale").astype(np.float64)
     scale_of_b = by_column(b_scale, b, name="b_scale").astype(np.float64)
-    steps = product * (scale_of_a * scale_of_b) / float(scalar(y_scale, name="y_scale"))
+    steps = (product * (scale_of_a * scale_of_b)).reshape(product.shape) / float(scalar(y_scale, name="y_scale"))
     if is_integer(y_zero_point.dtype):
         steps = np.rint(steps)
     return convert(np.asarray(steps + float(scalar(y_zero_point, name="y_zero_point"))), y_zero_point.dtype)

@@ -108,6 +108,13 @@ def test_float8(dtype):
     np.testing.assert_array_equal(to_bytes, np.rint(exact).astype(int) + 2)
 
 
+def test_a_vector_on_the_left_stays_a_vector_where_columns_have_scales():
+    a, b = np.array([1, 2], np.uint8), np.array([[1, 2, 0], [3, 1, 4]], np.uint8)
+    one, zero = np.array(1, np.float32), np.array(0, np.uint8)
+    y = QLINEAR(a, one, zero, b, np.array([1, 2, 3], np.float32), np.zeros(3, np.uint8), one, zero)
+    np.testing.assert_array_equal(y, np.array([7, 8, 24], np.uint8))
+
+
 def test_the_output_has_one_scale():
     a, one = np.ones((2, 2), np.uint8), np.array(1, np.uint8)
     scale = np.array(1, np.float32)
