@@ -1,0 +1,47 @@
+"""Integers that stand for multiples of a scale, counted from a zero point, and floats that become such integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxeval.dtypes import DType, Tensor
+from onnxeval.ops._cast import convert
+from onnxeval.ops._scalar import scalar
+from onnxeval.ops.contrib._standard import standard
+
+EIGHT_BITS: tuple[DType, ...] = (np.dtype(np.uint8), np.dtype(np.int8))
+
+
+def distances(x: Tensor, zero_point: Tensor | float | None) -> Tensor:
+    """``x - zero_point`` in float64, which holds sums of 2^35 products of such distances exactly."""
+    exact = x.astype(np.float64)
+    return exact if zero_point is None else exact - zero_point
+
+
+def dequantized(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, name: str) -> Tensor:
+    """What ``x`` stands for, in float64.
+
+    Raises ValueError where the scale or the zero point of the tensor called ``name`` is not one number.
+    """
+    start = None if zero_point is None else float(scalar(zero_point, name=f"{name}_zero_point"))
+    return distances(x, start) * float(scalar(scale, name=f"{name}_scale"))
+
+
+def quantized(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType, *, name: str) -> Tensor:
+    """round(x / scale) + zero_point in ``dtype``: ties round to even, what is out of range saturates, NaN becomes 0.
+
+    Raises ValueError where the scale or the zero point of the tensor called ``name`` is not one number.
+    """
+    steps = np.rint(np.asarray(x / np.float64(scalar(scale, name=f"{name}_scale"))))
+    if zero_point is not None:
+        steps = steps + float(scalar(zero_point, name=f"{name}_zero_point"))
+    return convert(np.asarray(steps), dtype)
+
+
+def dynamically_quantized(x: Tensor) -> tuple[Tensor, float]:
+    """float32 -> how many steps of a scale each element is, and the scale: the range of ``x`` and 0 has 255 of them.
+
+    Source: DynamicQuantizeLinear-11.
+    """
+    codes, scale, zero_point = standard("quantization", "DynamicQuantizeLinear", 11)(x)
+    return distances(codes, zero_point), float(scale)
