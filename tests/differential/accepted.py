@@ -1,6 +1,6 @@
 """Where onnxruntime differs from the standard's text, or the text leaves a choice: what, when, and why.
 
-Each entry's heading is one of docs/differences.md.
+Each entry's ``heading`` is one of docs/differences.md, which says more.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Accepted:
     Where ``avoid`` is set onnxruntime is not asked at all: it does not survive the node.
     """
 
+    heading: str
     op_types: tuple[str, ...]
     when: Callable[[Node], bool]
-    reason: str
     avoid: bool = False
 
     def covers(self, node: Node) -> bool:
@@ -28,3 +28,13 @@ class Accepted:
 
 
 ACCEPTED: list[Accepted] = []
+
+
+def accept(heading: str, *op_types: str, avoid: bool = False) -> Callable[[Callable[[Node], bool]], Callable[[Node], bool]]:
+    """Register a predicate of nodes for which the results of these operators may differ."""
+
+    def register(when: Callable[[Node], bool]) -> Callable[[Node], bool]:
+        ACCEPTED.append(Accepted(heading, op_types, when, avoid))
+        return when
+
+    return register

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, helper
+from onnx import ModelProto, TypeProto, helper
 
 from onnxeval.dtypes import name_of
 from onnxeval.schema import Schema
 from onnxeval.tensors import type_proto
-from onnxeval.values import Value, type_of
+from onnxeval.values import EmptyOptional, Value, type_of
 
 #: Models are stamped with an opset that onnxruntime has kernels for.
 OLDEST_OPSET = 7
@@ -22,7 +22,7 @@ class Node:
     """A node of an operator's version; an absent input is None.
 
     ``wanted`` holds a flag for each output it lists: False leaves the name blank. ``shaped`` declares the shapes of
-    the inputs, not only their types.
+    the inputs, not only their types; ``declared`` is the type of the first input where its value does not tell.
     """
 
     schema: Schema
@@ -30,6 +30,7 @@ class Node:
     attributes: dict[str, Any] = field(default_factory=dict)
     wanted: tuple[bool, ...] = (True,)
     shaped: bool = False
+    declared: TypeProto | None = None
 
     @property
     def op_type(self) -> str:
@@ -49,8 +50,14 @@ class Node:
         return self.inputs[place] if place < len(self.inputs) else None
 
     @property
-    def feeds(self) -> dict[str, Value]:
+    def values(self) -> dict[str, Value]:
+        """The inputs that are there, by name."""
         return {f"x{i}": value for i, value in enumerate(self.inputs) if value is not None}
+
+    @property
+    def feeds(self) -> dict[str, Value]:
+        """What engines are given: None is an optional that holds nothing."""
+        return {name: None if isinstance(value, EmptyOptional) else value for name, value in self.values.items()}
 
     def model(self) -> ModelProto:
         domain, op_type, version = self.schema.key
@@ -64,8 +71,12 @@ class Node:
             helper.make_attribute(name, value, attr_type=self.schema.attributes[name].kind)
             for name, value in self.attributes.items()
         )
-        types = {name: type_proto(type_of(value)) for name, value in self.feeds.items()}
-        inputs = [helper.make_value_info(name, t if self.shaped else _rankless(t)) for name, t in types.items()]
+        types = {n: type_proto(type_of(v)) for n, v in self.values.items() if self.declared is None or n != "x0"}
+        if self.declared is not None:
+            types["x0"] = self.declared
+        inputs = [
+            helper.make_value_info(name, types[name] if self.shaped else _rankless(types[name])) for name in self.values
+        ]
         outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
         opsets = [helper.make_opsetid(domain, version if domain else max(version, OLDEST_OPSET))]
         if domain:
@@ -74,7 +85,7 @@ class Node:
 
     def __str__(self) -> str:
         lines = [f"{self.schema.key}  {self.attributes}  outputs {self.wanted}"]
-        return "\n".join([*lines, *(f"  {name} = {shown(value)}" for name, value in self.feeds.items())])
+        return "\n".join([*lines, *(f"  {name} = {shown(value)}" for name, value in self.values.items())])
 
 
 def _rankless(proto: Any) -> Any:

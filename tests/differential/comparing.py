@@ -29,9 +29,9 @@ def difference(ours: Value, theirs: Value, strategy: Strategy) -> str | None:
 def _same_plain(ours: Value, theirs: Value, strategy: Strategy) -> bool:
     if not isinstance(theirs, dict):
         return ours is theirs
-    return ours.keys() == theirs.keys() and all(
-        difference(np.asarray(ours[key]), np.asarray(theirs[key]), strategy) is None for key in theirs
-    )
+    pairs = ((np.asarray(ours.get(key)), np.asarray(theirs[key])) for key in theirs)
+    # onnxruntime's maps hold Python's numbers
+    return ours.keys() == theirs.keys() and all(difference(a, b.astype(a.dtype), strategy) is None for a, b in pairs)
 
 
 def _same_elements(ours: Tensor, theirs: Tensor, strategy: Strategy) -> bool:

@@ -104,17 +104,19 @@ class Drawing:
         rng = np.random.default_rng(self.integer(0, 2**20))
         return np.asarray(rng.integers(least, greatest, tuple(shape), endpoint=True)).astype(dtype)
 
-    def node(self, *inputs: Any, wanted: tuple[bool, ...] = (True,), **attributes: Any) -> Node:
+    def node(
+        self, *inputs: Any, wanted: tuple[bool, ...] = (True,), declared: Any = None, **attributes: Any
+    ) -> Node:
         """The node. Absent inputs at the end are cut off; attributes that are None or unknown to the version drop."""
-        given = list(inputs)
+        given = [np.asarray(value) if isinstance(value, np.generic) else value for value in inputs]
         while given and given[-1] is None:
             given.pop()
         kept = {name: value for name, value in attributes.items() if value is not None and self.has(name)}
-        return Node(self.schema, given, kept, wanted, shaped=self.shaped)
+        return Node(self.schema, given, kept, wanted, shaped=self.shaped, declared=declared)
 
 
 def element_of(type_string: str) -> DType:
-    """The element type in ``seq(tensor(float))`` and its like."""
+    """The element type in ``seq(tensor(float))`` and its like; of a map, that of its values."""
     return BY_NAME[type_string[type_string.rindex("(") + 1 :].rstrip(")")]
 
 
@@ -124,7 +126,8 @@ class Strategy:
 
     ``scaled`` adds as much of the greatest result, for sums whose order is free, ``absolute`` so many units in the last
     place of 1, for what cancels. ``single``: double precision is measured as if it were single, for it passes through
-    float32 on the way. Where ``values`` is false only dtype and shape are compared.
+    float32 on the way. Where ``values`` is false only dtype and shape are compared. ``tied`` type variables take one
+    element type together: engines know no mixtures.
     """
 
     draw: Callable[[Drawing], Node]
@@ -134,6 +137,7 @@ class Strategy:
     single: bool = False
     values: bool = True
     palettes: tuple[str, ...] = PALETTES
+    tied: tuple[str, ...] = ()
 
 
 #: (domain, op_type) -> the strategy.
@@ -154,15 +158,16 @@ def strategy(
     return register
 
 
-def type_bindings(schema: Schema, most: int = 24) -> Iterator[dict[str, str]]:
+def type_bindings(schema: Schema, tied: Sequence[str] = (), most: int = 24) -> Iterator[dict[str, str]]:
     """Bindings of the inputs' type variables, every type of every variable among them; ``most`` at the most or so."""
     allowed = {slot.variable: sorted(slot.allowed) for slot in schema.inputs if slot.variable}
-    everything = list(product(*allowed.values()))
+    bound = [place for place, variable in enumerate(allowed) if variable in tied]
+    everything = [b for b in product(*allowed.values()) if len({element_of(b[place]) for place in bound}) <= 1]
     stride = max(1, len(everything) // most)
     chosen = set(everything[::stride])
     for place, types in enumerate(allowed.values()):
         for type_string in types:
             if not any(binding[place] == type_string for binding in chosen):
-                chosen.add(next(binding for binding in everything if binding[place] == type_string))
+                chosen.update([binding for binding in everything if binding[place] == type_string][:1])
     for binding in sorted(chosen):
         yield dict(zip(allowed, binding, strict=True))

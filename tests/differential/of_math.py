@@ -148,7 +148,7 @@ def mel_weights(d: Drawing) -> Node:
     return d.node(*whole, *edges, **d.some(output_datatype=d.one_of(1, 11)))
 
 
-@strategy("DFT", ulps=64, scaled=True, palettes=_SUMS)
+@strategy("DFT", ulps=64, scaled=True, single=True, palettes=_SUMS)
 def fourier(d: Drawing) -> Node:
     inverse, onesided = d.integer(0, 1), d.integer(0, 1)
     real = not inverse and (onesided or d.flag())

@@ -72,13 +72,8 @@ def quantized_conv(d: Drawing) -> Node:
     channels = d.one_of((), (w[0],))
     half, eighth = np.array(0.5, np.float32), np.array(0.125, np.float32)
     weights = (d.tensor(3, w), np.full(channels, 0.25, np.float32), d.tensor(5, channels))
-    return d.node(
-        *(d.tensor(0, x), half, d.tensor(2, ())),
-        *weights,
-        *(eighth * 4, d.tensor(7, ())),
-        d.array(np.int32, bias, "plain") if d.flag() else None,
-        **attributes,
-    )
+    last = d.array(np.int32, bias, "plain") if d.flag() else None
+    return d.node(d.tensor(0, x), half, d.tensor(2, ()), *weights, eighth * 4, d.tensor(7, ()), last, **attributes)
 
 
 @strategy("MaxPool", ulps=1)

@@ -11,7 +11,7 @@ from differential.drawing import Drawing, strategy
 _SUMS = ("plain",)
 
 
-@strategy("BatchNormalization", ulps=64, scaled=True, palettes=_SUMS)
+@strategy("BatchNormalization", ulps=64, scaled=True, palettes=_SUMS, tied=("T", "T1", "T2", "U"))
 def batch_normalization(d: Drawing) -> Node:
     channels = d.integer(1, 3)
     shape = (d.integer(1, 3), channels, *d.shape(0, 3, (1, 3)))
@@ -80,7 +80,7 @@ def rotary_embedding(d: Drawing) -> Node:
     return d.node(d.tensor(0, shape), *caches, positions, interleaved=d.integer(0, 1), **options)
 
 
-@strategy("Attention", ulps=64, scaled=True, palettes=_SUMS)
+@strategy("Attention", ulps=64, scaled=True, single=True, palettes=_SUMS, tied=("T1", "T2"))
 def attention(d: Drawing) -> Node:
     batch, kv_heads, repeats = d.integer(1, 2), d.integer(1, 2), d.integer(1, 2)
     queries, keys, size, value_size = d.integer(1, 3), d.integer(1, 4), d.integer(1, 3), d.integer(1, 3)
@@ -106,8 +106,8 @@ def attention(d: Drawing) -> Node:
     options |= d.some(
         is_causal=d.integer(0, 1), scale=d.one_of(0.5, 1.0), softcap=d.one_of(2.0, 0.0), qk_matmul_output_mode=d.integer(0, 3)
     )
-    count = d.one_of(1, 3, 4) if past else d.one_of(1, 1, 4)
-    wanted = (True, count > 1 and past > 0, count > 1 and past > 0, count == 4)[:count]
+    count = d.one_of(3, 4) if past else d.one_of(1, 1, 4)
+    wanted = (True, past > 0, past > 0, count == 4)[:count]
     return d.node(q, k, v, mask, *pasts, lengths, wanted=wanted, **options)
 
 

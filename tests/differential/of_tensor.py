@@ -162,12 +162,16 @@ def gather_nd(d: Drawing) -> Node:
     return d.node(d.tensor(0, (*batch, *inner)), indices, **options)
 
 
+#: "max" and "min" came with version 18.
+_REDUCTIONS = ("none", "add", "mul", "max", "min")
+
+
 @strategy("ScatterND", palettes=("plain", "special"), ulps=1)
 def scatter_nd(d: Drawing) -> Node:
     shape = d.shape(1, 3, (1, 4))
     depth = d.integer(1, len(shape))
     batch = d.shape(0, 2, (0, 3))
-    options = d.some(reduction=d.one_of("add", "mul", "max", "min", "none"))
+    options = d.some(reduction=d.one_of(*_REDUCTIONS[: 5 if d.version >= 18 else 3]))
     indices = paths(d, shape, batch, depth)
     if options.get("reduction", "none") == "none":  # which of two updates of one place wins is open
         chosen = d.permutation(math.prod(shape[:depth]))[: math.prod(batch)]
@@ -179,7 +183,7 @@ def scatter_nd(d: Drawing) -> Node:
 @strategy("ScatterElements", "Scatter", palettes=("plain", "special"), ulps=1)
 def scatter_elements(d: Drawing) -> Node:
     shape = d.shape(1, 3, (1, 4))
-    options = d.some(axis=d.axis(len(shape), 9), reduction=d.one_of("add", "mul", "max", "min", "none"))
+    options = d.some(axis=d.axis(len(shape), 9), reduction=d.one_of(*_REDUCTIONS[: 5 if d.version >= 18 else 3]))
     at = options.get("axis", 0) % len(shape)
     index_shape = [d.integer(1, size) for size in shape]
     if options.get("reduction", "none") == "none":

@@ -26,8 +26,9 @@ from onnxeval.schema import Schema, all_schemas, known_versions
 
 pytestmark = pytest.mark.slow
 
-for path in sorted(Path(__file__).parent.glob("of_*.py")):
-    importlib.import_module(f"differential.{path.stem}")
+for path in sorted(Path(__file__).parent.glob("*.py")):
+    if path.stem.startswith(("of_", "accepted_")):
+        importlib.import_module(f"differential.{path.stem}")
 
 #: Nodes a version gets in all, and each binding of its type variables at the least.
 NODES, NODES_PER_BINDING = 240, 10
@@ -73,7 +74,7 @@ def test_operator(name: str) -> None:
 
 def known_bindings(schema: Schema, strategy: Strategy) -> Iterator[dict[str, str]]:
     """The bindings for which onnxruntime has a kernel: one of a few plain nodes runs."""
-    for types in type_bindings(schema):
+    for types in type_bindings(schema, strategy.tied):
         nodes = (strategy.draw(plain(schema, strategy, types, seed)) for seed in range(4))
         if any(not is_missing(run_onnxruntime(node)) for node in nodes if not is_avoided(node)):
             yield types

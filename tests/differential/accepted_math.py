@@ -1,0 +1,118 @@
+"""Accepted differences of math, reduction and tensor operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxeval.dtypes import STRING, is_integer
+
+from differential.accepted import accept
+from differential.accepted_elements import has_nan, is_infinite
+from differential.cases import Node
+
+
+@accept("NaN in ArgMax and ArgMin", "ArgMax", "ArgMin")
+@accept("NaN in Hardmax", "Hardmax")
+@accept("NaN in ReduceMax and ReduceMin", "ReduceMax", "ReduceMin")
+@accept("NaN in Unique", "Unique")
+def chooses_among_nans(node: Node) -> bool:
+    return has_nan(node, 0)
+
+
+@accept("LogSoftmax of infinity", "LogSoftmax")
+def logarithms_of_infinity(node: Node) -> bool:
+    return is_infinite(node)
+
+
+@accept("ReduceLogSum and ReduceLogSumExp of integers", "ReduceLogSum", "ReduceLogSumExp")
+def logarithms_of_integers(node: Node) -> bool:
+    return is_integer(node.inputs[0].dtype)
+
+
+@accept("Products over an empty axis", "MatMul", "MatMulInteger")
+def sums_nothing(node: Node) -> bool:
+    return node.inputs[0].shape[-1] == 0
+
+
+@accept("MatMulInteger zero points", "MatMulInteger")
+def zero_points_by_row_or_column(node: Node) -> bool:
+    return any(node.input(place) is not None and node.inputs[place].ndim > 0 for place in (2, 3))
+
+
+@accept("Inverse one-sided DFT", "DFT")
+def inverts_one_side(node: Node) -> bool:
+    return node.attribute("inverse") == node.attribute("onesided") == 1
+
+
+@accept("Scalars in OneHot", "OneHot")
+def one_scalar(node: Node) -> bool:
+    return node.version >= 28 and node.inputs[0].ndim == 0
+
+
+@accept("NonZero of a scalar", "NonZero")
+def nonzero_scalar(node: Node) -> bool:
+    return node.inputs[0].ndim == 0
+
+
+@accept("Slice backwards from INT_MAX", "Slice")
+def slices_backwards(node: Node) -> bool:
+    steps, ends = node.input(4), node.input(2)
+    return steps is not None and bool(np.any((steps < 0) & (ends >= 2**31 - 1)))
+
+
+@accept("Gather of strings", "Gather")
+def gathers_strings(node: Node) -> bool:
+    return node.inputs[0].dtype == STRING
+
+
+@accept("Scatter with a reduction of strings", "ScatterElements", "ScatterND")
+def scatters_strings(node: Node) -> bool:
+    return node.inputs[0].dtype == STRING and node.attribute("reduction") != "none"
+
+
+@accept("Scatter with a reduction of NaN", "ScatterElements", "ScatterND")
+def scatters_nan(node: Node) -> bool:
+    return node.attribute("reduction") in ("max", "min") and has_nan(node)
+
+
+@accept("Function bodies that contradict the types", "CenterCropPad")
+def crops_by_int32(node: Node) -> bool:
+    return node.inputs[1].dtype == np.int32
+
+
+@accept("Windows of integers", "BlackmanWindow", "HammingWindow", "HannWindow")
+def whole_windows(node: Node) -> bool:
+    return node.attribute("output_datatype") not in (1, 10, 11)
+
+
+@accept("Reductions of nothing", "ReduceMean", "ReduceMax", "ReduceMin")
+def reduces_nothing(node: Node) -> bool:
+    return node.inputs[0].size == 0
+
+
+@accept("Products beyond the type", "ReduceProd")
+def multiplies_integers(node: Node) -> bool:
+    x = node.inputs[0]
+    return is_integer(x.dtype) and bool(np.abs(x[x != 0].astype(float)).prod() > np.iinfo(x.dtype).max)
+
+
+@accept("Resize of integers", "Resize", "Upsample")
+def resizes_integers(node: Node) -> bool:
+    return is_integer(node.inputs[0].dtype) and node.attribute("mode") != "nearest"
+
+
+@accept("QuantizeLinear of NaN", "QuantizeLinear")
+def quantizes_nan(node: Node) -> bool:
+    return has_nan(node, 0)
+
+
+@accept("Resize and fractional lengths", "Resize")
+def resizes_to_fractions(node: Node) -> bool:
+    scales = node.input(2 if node.version > 10 else 1)
+    mode = node.attribute("coordinate_transformation_mode")
+    return mode == "align_corners" and scales is not None and scales.size > 0
+
+
+@accept("Resize of any rank", "Resize")
+def resizes_other_ranks(node: Node) -> bool:
+    return node.attribute("mode") == "linear" and node.inputs[0].ndim in (1, 4, 5)
