@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from onnxeval.ops.training._algebra import absolute, cast, exponential, fit, reshape, sigmoid, where
-from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, definition, rule
+from onnxeval.ops.training._definitions import definition
+from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, rule
 
 
 def _below(x: Variable) -> Variable:

@@ -6,7 +6,8 @@ import numpy as np
 
 from onnxeval.ops.nn._moments import accumulator
 from onnxeval.ops.training._algebra import cast, mean, reshape, root, total, where
-from onnxeval.ops.training._tape import Variable, apply, definition
+from onnxeval.ops.training._definitions import definition
+from onnxeval.ops.training._tape import Variable, apply
 
 # BatchNormalization
 

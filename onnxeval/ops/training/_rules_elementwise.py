@@ -25,7 +25,8 @@ from onnxeval.ops.training._algebra import (
     root,
     where,
 )
-from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, definition, rule
+from onnxeval.ops.training._definitions import definition
+from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, rule
 
 _DIFFERENTIABLE: tuple[DType, ...] = (*map(np.dtype, (np.float16, np.float32, np.float64)), BFLOAT16)
 

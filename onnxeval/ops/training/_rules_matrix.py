@@ -10,7 +10,8 @@ import numpy as np
 
 from onnxeval.ops.math._equation import Labels, label_sizes, read_equation
 from onnxeval.ops.training._algebra import expand, fit, reshape, swapped
-from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, definition, rule
+from onnxeval.ops.training._definitions import definition
+from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, rule
 
 
 @rule("MatMul", 13)

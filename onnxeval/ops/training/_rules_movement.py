@@ -15,7 +15,8 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._axes import normalise_axis
 from onnxeval.ops.training._algebra import concat, filled, fit, integers, reshape, split, transpose
-from onnxeval.ops.training._tape import Gradients, Node, Rule, Variable, apply, definition, rule
+from onnxeval.ops.training._definitions import definition
+from onnxeval.ops.training._tape import Gradients, Node, Rule, Variable, apply, rule
 
 _NOTHING: Mapping[str, Any] = {}
 

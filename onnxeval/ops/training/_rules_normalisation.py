@@ -18,7 +18,8 @@ from onnxeval.ops.training._algebra import (
     total,
     where,
 )
-from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, definition, rule
+from onnxeval.ops.training._definitions import definition
+from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, rule
 
 # Softmax
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from onnxeval.ops._windows import spatial_axes, windows_of
 from onnxeval.ops.training._algebra import absolute, equal, filled, integers, mean, power, reshape, total, where
+from onnxeval.ops.training._definitions import definition
 from onnxeval.ops.training._rules_convolution import Geometry
-from onnxeval.ops.training._tape import Variable, apply, apply_all, definition
+from onnxeval.ops.training._tape import Variable, apply, apply_all
 
 
 def _sums(x: Variable, geometry: Geometry) -> Variable:

@@ -29,7 +29,8 @@ from onnxeval.ops.training._algebra import (
     transpose,
     where,
 )
-from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, definition, rule
+from onnxeval.ops.training._definitions import definition
+from onnxeval.ops.training._tape import Gradients, Node, Variable, apply, rule
 
 # The Reduce family, with the axes as an input
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from onnxeval.dtypes import DType, Tensor, is_integer
 from onnxeval.ops._allocate import Allocate
 from onnxeval.registry import STANDARD, Kernel, OpKey, signature_of
 from onnxeval.values import Value
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: The sections of the operators that rules are written with.
 _SECTIONS = ("generator", "logical", "math", "nn", "reduction", "tensor")
@@ -291,36 +289,6 @@ def rule(op_type: str, *versions: int) -> Callable[[Rule], Rule]:
         return function
 
     return register
-
-
-def definition(op_type: str, *versions: int) -> Callable[[F], F]:
-    """Register an operator that is defined by others: a function of variables and attributes, like its kernel."""
-
-    def register(function: F) -> F:
-        rule(op_type, *versions)(_through(function))
-        return function
-
-    return register
-
-
-def _through(function: Callable[..., Any]) -> Rule:
-    """The rule of what a function of variables computes: go back through what it does."""
-
-    def wayback(node: Node, *gradients: Variable | None) -> Gradients:
-        tape = node.tape
-        with tape.record_if(True):
-            leaves = [given if given is None or given.maker is None else tape.leaf(given) for given in node.inputs]
-            results = function(*leaves, **node.attributes)
-        outputs = results if isinstance(results, tuple) else (results,)
-        seeds = [(outputs[place], gradient) for place, gradient in enumerate(gradients) if gradient is not None]
-        tracked = [None if leaf is None or leaf.maker is None else leaf for leaf in leaves]
-        return [None if found is None else _give(found) for found in tape.pull(seeds, tracked)]
-
-    return wayback
-
-
-def _give(variable: Variable) -> Callable[[], Variable]:
-    return lambda: variable
 
 
 @cache

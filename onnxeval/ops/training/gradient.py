@@ -2,7 +2,7 @@
 
 The attributes name a part of the graph around the node, which runs once more from the node's inputs; then the tape it
 ran on is followed back. The text does not say what is differentiated where the target holds more than one element: it
-is their sum, so that each gradient has the shape of its variable.
+is their sum, so that each gradient has the shape of its variable. What the part draws at random it draws anew.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import NodeProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 import onnxeval
 
@@ -105,6 +105,40 @@ def check(case: Case) -> None:
             slope = (ahead - behind) / (2 * case.step)
             along = sum(np.sum(got[f"{prefix}_{x}"] * direction[x]) for x in xs)
             np.testing.assert_allclose(along, slope, rtol=case.rtol, atol=case.rtol, err_msg=f"d{target}")
+
+
+def in_16_bits(cases: Sequence[Case]) -> list[Case]:
+    """The cases of the newest versions that do not ask for float64 by an attribute."""
+    return [case for case in cases if case.opset == NEWEST and TensorProto.DOUBLE not in case.attributes.values()]
+
+
+def check_in_16_bits(case: Case) -> None:
+    """The gradients of float16 tensors are near those of the same numbers in float64."""
+    half, exact = (_gradients(case, dtype) for dtype in (np.float16, np.float64))
+    for name, expected in exact.items():
+        assert half[name].dtype == np.float16
+        assert half[name].shape == expected.shape
+        scale = np.abs(expected).max(initial=1)
+        np.testing.assert_allclose(half[name].astype(float), expected, rtol=0, atol=0.01 * scale, err_msg=name)
+
+
+def _gradients(case: Case, dtype: type) -> dict[str, np.ndarray]:
+    given = {f"i{place}": value for place, value in enumerate(case.inputs) if value is not None}
+    feeds = {
+        name: value.astype(np.float16).astype(dtype) if value.dtype == np.float64 else value
+        for name, value in given.items()
+    }
+    xs = [name for name in given if feeds[name].dtype == dtype and int(name[1:]) not in case.fixed]
+    names = ["" if value is None else f"i{place}" for place, value in enumerate(case.inputs)]
+    outputs = [f"o{place}" for place in range(case.outputs)]
+    node = helper.make_node(case.op_type, names, outputs, **case.attributes)
+    results = model_of([node], [*feeds], outputs).run(feeds)
+    rng = np.random.default_rng(0)
+    counted = [name for name, value in results.items() if value.dtype == dtype]
+    weights = {f"w_{name}": rng.normal(size=results[name].shape).astype(np.float16).astype(dtype) for name in counted}
+    slopes = [f"g_{x}" for x in xs]
+    nodes = [node, *_weighted_sum("y", counted, "w"), gradient(xs, "y", slopes)]
+    return model_of(nodes, [*feeds], slopes, weights).run(feeds)
 
 
 def differences(model: onnxeval.Model, feeds: Mapping[str, np.ndarray], name: str, target: str) -> np.ndarray:

@@ -223,6 +223,16 @@ def test_layer_normalization_by_its_formula() -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("op_type", ["GlobalAveragePool", "InstanceNormalization"])
+def test_sums_beyond_16_bits(op_type) -> None:
+    x = normal(1, 1, 300, 300).astype(np.float16)
+    parameters = {"scale": np.ones(1, np.float16), "bias": np.ones(1, np.float16)} if op_type[0] == "I" else {}
+    nodes = [node(op_type, ["x", *parameters], ["n"]), node("Mul", ["n", "n"], ["y"]), gradient(["x"], "y", ["g"])]
+    wide = {name: value.astype(np.float64) for name, value in {"x": x, **parameters}.items()}
+    got, expected = run(nodes, {"x": x, **parameters}, ["g"])["g"], run(nodes, wide, ["g"])["g"]
+    np.testing.assert_allclose(got.astype(float), expected, rtol=0.01, atol=0.005)
+
+
 # Errors
 
 

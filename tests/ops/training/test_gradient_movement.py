@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ops.training.differences import Case, check
+from ops.training.differences import Case, check, check_in_16_bits, in_16_bits
 
 RNG = np.random.default_rng(3)
 
@@ -122,6 +122,14 @@ POOLS = [
 ]
 
 
-@pytest.mark.parametrize("case", [*SHAPES, *WHOLES, *PICKED, *POOLS], ids=str)
+CASES = [*SHAPES, *WHOLES, *PICKED, *POOLS]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_derivatives(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("case", in_16_bits(CASES), ids=str)
+def test_derivatives_in_16_bits(case: Case) -> None:
+    check_in_16_bits(case)

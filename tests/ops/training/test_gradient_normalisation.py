@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ops.training.differences import Case, check
+from ops.training.differences import Case, check, check_in_16_bits, in_16_bits
 
 RNG = np.random.default_rng(4)
 
@@ -71,6 +71,14 @@ LOSSES += [
 ]
 
 
-@pytest.mark.parametrize("case", [*SOFTMAXES, *NORMALISATIONS, *LOSSES], ids=str)
+CASES = [*SOFTMAXES, *NORMALISATIONS, *LOSSES]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_derivatives(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("case", in_16_bits(CASES), ids=str)
+def test_derivatives_in_16_bits(case: Case) -> None:
+    check_in_16_bits(case)
