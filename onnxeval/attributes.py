@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -112,15 +111,3 @@ def resolved(
             copy.name = attribute.name
             resolved.append(copy)
     return resolved
-
-
-def custom_attributes(
-    attributes: Iterable[AttributeProto], declared: Mapping[str, Any], folders: Iterable[Path]
-) -> dict[str, Any]:
-    """The attributes of an operator without a schema: the kernel's own signature says what there is."""
-    given = {attribute.name: attribute_value(attribute, folders) for attribute in attributes}
-    if unknown := sorted(given.keys() - declared.keys()):
-        raise ModelError(f'it has no attribute "{unknown[0]}" (it has: {", ".join(declared) or "none"})')
-    if missing := [n for n, default in declared.items() if default is inspect.Parameter.empty and n not in given]:
-        raise ModelError(f"it needs the attribute {', '.join(missing)}")
-    return given

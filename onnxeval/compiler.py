@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-from onnxeval.attributes import custom_attributes, resolved
+from onnxeval.attributes import resolved
+from onnxeval.custom import check_custom_arity, custom_attributes
 from onnxeval.dtypes import Tensor
 from onnxeval.errors import ModelError, UnsupportedOperators
 from onnxeval.functions import call_references, function_name, index_functions, only_listed
@@ -28,6 +29,7 @@ from onnxeval.graph import (
     undefined_message,
 )
 from onnxeval.ops._body import call_function
+from onnxeval.ops.contrib._refused import why_refused
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
 from onnxeval.registry import STANDARD, Kernel, OpKey, Registry, signature_of
 from onnxeval.schema import (
@@ -223,7 +225,8 @@ class Compiler:
             return self._function_step(node, place, function, wanted, scope)
         if schema is not None and (step := self._body_step(node, place, schema, version, wanted, scope)) is not None:
             return step
-        reason = why_missing(domain, node.op_type, version, self.registry.versions(domain, node.op_type))
+        there = self.registry.versions(domain, node.op_type)
+        reason = why_refused(domain, node.op_type) or why_missing(domain, node.op_type, version, there)
         self._missing[label_of(node, place), reason] = None
         return None
 
@@ -254,9 +257,8 @@ class Compiler:
             check_arity(schema, inputs, node.output)
             attributes: Mapping[str, Any] = attribute_values(given, schema, self.folders)
         else:
-            if len(inputs) > len(signature.positional) and not signature.variadic:
-                raise ModelError(f"it takes {len(signature.positional)} inputs, {len(inputs)} given")
-            attributes = custom_attributes(given, signature.attributes, self.folders)
+            check_custom_arity(kernel, inputs, node.output)
+            attributes = custom_attributes(given, kernel, self.folders)
         graphs = {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}
         if graphs or "n_outputs" in signature.injected:
             attributes = {name: value for name, value in attributes.items() if name not in graphs}

@@ -16,6 +16,7 @@ FLOORS = {
     "tensors": 2,
     "registry": 2,
     "attributes": 3,
+    "custom": 4,
     "schema": 4,
     "ops": 5,
     "functions": 5,
@@ -37,6 +38,7 @@ FLOORS = {
 ONNX_READERS = {
     "functions",
     "attributes",
+    "custom",
     "dtypes",
     "tensors",
     "schema",

@@ -1,0 +1,109 @@
+"""Operators without a schema: what the Python signature of a kernel says of attributes, inputs and outputs.
+
+Annotations that Python cannot evaluate, and kinds they do not tell, are not checked.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from onnx import AttributeProto
+
+from onnxeval.attributes import attribute_value, kind_name, kind_of
+from onnxeval.errors import ModelError
+from onnxeval.registry import Kernel, signature_of
+
+_KINDS: Mapping[Any, int] = MappingProxyType(
+    {
+        int: AttributeProto.INT,
+        bool: AttributeProto.INT,
+        float: AttributeProto.FLOAT,
+        str: AttributeProto.STRING,
+        np.ndarray: AttributeProto.TENSOR,
+    }
+)
+_LISTS: Mapping[Any, int] = MappingProxyType(
+    {int: AttributeProto.INTS, float: AttributeProto.FLOATS, str: AttributeProto.STRINGS}
+)
+
+
+def custom_attributes(
+    attributes: Iterable[AttributeProto], kernel: Kernel, folders: Iterable[Path] = ()
+) -> dict[str, Any]:
+    """The attributes that are given; Python's defaults stand for the others.
+
+    Raises ModelError for a missing, unknown, doubled or mistyped attribute.
+    """
+    declared, hints = signature_of(kernel).attributes, _hints(kernel)
+    given: dict[str, Any] = {}
+    for attribute in attributes:
+        name = attribute.name
+        if name not in declared:
+            raise ModelError(f'it has no attribute "{name}" (it has: {", ".join(declared) or "none"})')
+        if name in given:
+            raise ModelError(f'the attribute "{name}" is given twice')
+        wanted = _kind(hints.get(name))
+        if wanted is not None and kind_of(attribute) != wanted:
+            kinds = f"{kind_name(kind_of(attribute))}, the operator takes {kind_name(wanted)}"
+            raise ModelError(f'the attribute "{name}" is of type {kinds}')
+        given[name] = attribute_value(attribute, folders)
+    if missing := [n for n, default in declared.items() if default is inspect.Parameter.empty and n not in given]:
+        raise ModelError(f"it needs the attribute {', '.join(missing)}")
+    return given
+
+
+def check_custom_arity(kernel: Kernel, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Raise ModelError where a node lists too many inputs or outputs, or lacks an input that cannot be absent."""
+    signature, hints = signature_of(kernel), _hints(kernel)
+    if len(inputs) > len(signature.positional) and not signature.variadic:
+        raise ModelError(f"it takes {len(signature.positional)} inputs, {len(inputs)} given")
+    for place, name in enumerate(signature.positional):
+        blank = place >= len(inputs) or not inputs[place]
+        if blank and name in hints and not _admits_none(hints[name]):
+            raise ModelError(f'it needs its input {place} "{name}"')
+    listed = max((place for place, name in enumerate(outputs, 1) if name), default=0)
+    most = _count(hints.get("return"))
+    if most is not None and listed > most:
+        raise ModelError(f"it gives {most} output{'s' * (most != 1)}, {listed} listed")
+
+
+@cache
+def _hints(kernel: Kernel) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(inspect.unwrap(kernel))
+    except Exception:  # a stranger's annotation may raise anything
+        return {}
+
+
+def _kind(hint: Any) -> int | None:
+    """The kind of attribute that an annotation means; None where it does not tell."""
+    members = [member for member in _members(hint) if member is not NoneType]
+    if len(members) != 1:
+        return None
+    origin = get_origin(members[0]) or members[0]
+    if origin in _KINDS:
+        return _KINDS[origin]
+    items = get_args(members[0])
+    return _LISTS.get(items[0]) if items and isinstance(origin, type) and issubclass(origin, Sequence) else None
+
+
+def _admits_none(hint: Any) -> bool:
+    return hint is Any or NoneType in _members(hint)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _count(hint: Any) -> int | None:
+    """How many outputs a return annotation means; None where it does not tell."""
+    if get_origin(hint) is np.ndarray:
+        return 1
+    items = get_args(hint) if get_origin(hint) is tuple else ()
+    return len(items) if items and Ellipsis not in items else None
