@@ -11,16 +11,16 @@ from onnxeval.dtypes import ELEMENT_TYPES
 MICROSOFT = "com.microsoft"
 
 
-def node_model(op_type, inputs, *, outputs=1, domain=MICROSOFT, opset=21, constants=(), **attributes):
+def node_model(op_type, inputs, *, outputs=1, domain=MICROSOFT, opset=21, constants=(), more=(), **attributes):
     """A model of one node; absent inputs are None, attributes that are None are left out.
 
     ``outputs`` is how many there are, or which of them are named; ``constants`` are the places of inputs that are
-    initializers.
+    initializers, ``more`` attributes whose names this function takes itself.
     """
     names = ["" if x is None else f"x{place}" for place, x in enumerate(inputs)]
     listed = range(outputs) if isinstance(outputs, int) else outputs
     results = [f"y{place}" if place in listed else "" for place in range(max(listed) + 1)]
-    given = {name: value for name, value in attributes.items() if value is not None}
+    given = {name: value for name, value in {**attributes, **dict(more)}.items() if value is not None}
     node = helper.make_node(op_type, names, results, domain=domain, **given)
     declared = [
         helper.make_tensor_value_info(name, ELEMENT_TYPES[x.dtype], x.shape)
