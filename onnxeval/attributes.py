@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from onnx import AttributeProto
 
 from onnxeval.errors import ModelError
+from onnxeval.external import NO_FILES, Files
 from onnxeval.tensors import array_from, dense_from, type_from
 
 _FIELDS: Mapping[str, int] = MappingProxyType(
@@ -44,7 +44,7 @@ def kind_name(kind: int) -> str:
     return AttributeProto.AttributeType.Name(kind) if kind in AttributeProto.AttributeType.values() else str(kind)
 
 
-def attribute_value(attribute: AttributeProto, folders: Iterable[Path] = ()) -> Any:
+def attribute_value(attribute: AttributeProto, files: Files = NO_FILES) -> Any:
     """An attribute as kernels take it (see ops/README.md); graphs stay GraphProtos.
 
     Raises ModelError where it contradicts itself.
@@ -64,13 +64,13 @@ def attribute_value(attribute: AttributeProto, folders: Iterable[Path] = ()) -> 
         case kinds.STRINGS:
             return tuple(_text(attribute.name, s) for s in attribute.strings)
         case kinds.TENSOR:
-            return array_from(attribute.t, folders)
+            return array_from(attribute.t, files)
         case kinds.TENSORS:
-            return tuple(array_from(t, folders) for t in attribute.tensors)
+            return tuple(array_from(t, files) for t in attribute.tensors)
         case kinds.SPARSE_TENSOR:
-            return dense_from(attribute.sparse_tensor, folders)
+            return dense_from(attribute.sparse_tensor, files)
         case kinds.SPARSE_TENSORS:
-            return tuple(dense_from(t, folders) for t in attribute.sparse_tensors)
+            return tuple(dense_from(t, files) for t in attribute.sparse_tensors)
         case kinds.TYPE_PROTO:
             return type_from(attribute.tp)
         case kinds.TYPE_PROTOS:

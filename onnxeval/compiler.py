@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -15,6 +14,7 @@ from onnxeval.attributes import resolved
 from onnxeval.custom import check_custom_arity, custom_attributes
 from onnxeval.dtypes import Tensor
 from onnxeval.errors import ModelError, UnsupportedOperators
+from onnxeval.external import NO_FILES, Files
 from onnxeval.functions import call_references, function_name, index_functions, only_listed
 from onnxeval.graph import (
     Order,
@@ -69,9 +69,9 @@ class Compiler:
     ``notes`` collects what a user should be told though nothing is wrong with running.
     """
 
-    def __init__(self, model: ModelProto, folders: Iterable[Path] = (), registry: Registry = STANDARD) -> None:
+    def __init__(self, model: ModelProto, files: Files = NO_FILES, registry: Registry = STANDARD) -> None:
         self.model = model
-        self.folders = tuple(folders)
+        self.files = files
         self.registry = registry
         self.scope = _Scope(import_versions(model.opset_import, model.ir_version))
         self.notes: list[str] = []
@@ -175,10 +175,10 @@ class Compiler:
     ) -> dict[str, Tensor]:
         for tensor in graph.initializer:
             if tensor.name in wanted and tensor.name not in cache:
-                cache[tensor.name] = array_from(tensor, self.folders)
+                cache[tensor.name] = array_from(tensor, self.files)
         for sparse in graph.sparse_initializer:
             if sparse.values.name in wanted and sparse.values.name not in cache:
-                cache[sparse.values.name] = dense_from(sparse, self.folders)
+                cache[sparse.values.name] = dense_from(sparse, self.files)
         return {name: cache[name] for name in constants_of(graph) if name in wanted}
 
     def _steps(
@@ -255,10 +255,10 @@ class Compiler:
         given = resolved(node.attribute, scope.references)
         if schema is not None:
             check_arity(schema, inputs, node.output)
-            attributes: Mapping[str, Any] = attribute_values(given, schema, self.folders)
+            attributes: Mapping[str, Any] = attribute_values(given, schema, self.files)
         else:
             check_custom_arity(kernel, inputs, node.output)
-            attributes = custom_attributes(given, kernel, self.folders)
+            attributes = custom_attributes(given, kernel, self.files)
         graphs = {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}
         if graphs or "n_outputs" in signature.injected:
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
@@ -293,7 +293,7 @@ class Compiler:
     ) -> Step | None:
         """A step that runs the function body of the schema; None where the schema has none."""
         given = resolved(node.attribute, scope.references)
-        attribute_values(given, schema, self.folders)
+        attribute_values(given, schema, self.files)
         check_arity(schema, node.input, node.output)
         defaults = {n: a.default_value for n, a in schema.definition.attributes.items() if a.default_value.type}
         references = {**defaults, **{a.name: a for a in given}}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +16,7 @@ from onnx import AttributeProto
 
 from onnxeval.attributes import attribute_value, kind_name, kind_of
 from onnxeval.errors import ModelError
+from onnxeval.external import NO_FILES, Files
 from onnxeval.registry import Kernel, signature_of
 
 _KINDS: Mapping[Any, int] = MappingProxyType(
@@ -33,9 +33,7 @@ _LISTS: Mapping[Any, int] = MappingProxyType(
 )
 
 
-def custom_attributes(
-    attributes: Iterable[AttributeProto], kernel: Kernel, folders: Iterable[Path] = ()
-) -> dict[str, Any]:
+def custom_attributes(attributes: Iterable[AttributeProto], kernel: Kernel, files: Files = NO_FILES) -> dict[str, Any]:
     """The attributes that are given; Python's defaults stand for the others.
 
     Raises ModelError for a missing, unknown, doubled or mistyped attribute.
@@ -52,7 +50,7 @@ def custom_attributes(
         if wanted is not None and kind_of(attribute) != wanted:
             kinds = f"{kind_name(kind_of(attribute))}, the operator takes {kind_name(wanted)}"
             raise ModelError(f'the attribute "{name}" is of type {kinds}')
-        given[name] = attribute_value(attribute, folders)
+        given[name] = attribute_value(attribute, files)
     if missing := [n for n, default in declared.items() if default is inspect.Parameter.empty and n not in given]:
         raise ModelError(f"it needs the attribute {', '.join(missing)}")
     return given

@@ -14,6 +14,7 @@ from onnxeval.compiler import Compiler
 from onnxeval.dtypes import DType
 from onnxeval.errors import InputError
 from onnxeval.executor import execute
+from onnxeval.external import Files
 from onnxeval.feeding import check_feeds
 from onnxeval.graph import constants_of, known_names
 from onnxeval.limits import Limits, Run
@@ -54,7 +55,7 @@ class Model:
         self.proto = loaded.proto
         self.source = loaded.source
         graph = self.proto.graph
-        self._compiler = Compiler(self.proto, loaded.folders, registry)
+        self._compiler = Compiler(self.proto, Files(loaded.folders), registry)
         initialized = dict.fromkeys(constants_of(graph))
         self.inputs = tuple(_declared(value, optional=value.name in initialized) for value in graph.input)
         self.outputs = tuple(_declared(value) for value in graph.output)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -20,6 +19,7 @@ from onnx.defs import OpSchema
 from onnxeval.attributes import attribute_value, kind_name, kind_of
 from onnxeval.dtypes import BY_NAME, NAMES, DType, name_of
 from onnxeval.errors import ModelError
+from onnxeval.external import NO_FILES, Files
 from onnxeval.registry import OpKey
 from onnxeval.tensors import type_proto
 from onnxeval.values import ValueType
@@ -196,7 +196,7 @@ def _defaults(schema: Schema) -> Mapping[str, Any]:
 
 
 def attribute_values(
-    attributes: Iterable[AttributeProto], schema: Schema, folders: Iterable[Path] = ()
+    attributes: Iterable[AttributeProto], schema: Schema, files: Files = NO_FILES
 ) -> Mapping[str, Any]:
     """All attributes of the schema, defaults filled in, None where there is none.
 
@@ -215,7 +215,7 @@ def attribute_values(
                 f'the attribute "{name}" is of type {kind_name(kind_of(attribute))}, '
                 f"{schema.label} declares {kind_name(declared.kind)}"
             )
-        given[name] = attribute_value(attribute, folders)
+        given[name] = attribute_value(attribute, files)
     if missing := [a.name for a in schema.attributes.values() if a.required and a.name not in given]:
         raise ModelError(f"{schema.label} needs the attribute {', '.join(missing)}")
     if not given:

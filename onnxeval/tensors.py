@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from onnxeval.dtypes import (
     name_of,
 )
 from onnxeval.errors import ModelError
+from onnxeval.external import NO_FILES, Files
 from onnxeval.values import (
     Dimension,
     EmptyOptional,
@@ -49,29 +48,29 @@ _FIELDS: dict[int, str] = {
 _ALL_FIELDS = ("float_data", "double_data", "int32_data", "int64_data", "uint64_data", "string_data", "raw_data")
 
 
-def array_from(tensor: TensorProto, folders: Iterable[Path] = ()) -> Tensor:
+def array_from(tensor: TensorProto, files: Files = NO_FILES) -> Tensor:
     """The elements of a TensorProto as an array that nobody may write to.
 
-    ``folders`` are the places its external data may lie in; without any, external data is refused. Raises
-    ModelError where the message contradicts itself; nothing is allocated before the data is known to be there.
+    ``files`` hold its external data; without any, that is refused. Raises ModelError where the message contradicts
+    itself; nothing is allocated before the data is known to be there.
     """
     what = f'tensor "{tensor.name}"' if tensor.name else "a tensor"
     try:
-        array = _elements(tensor, folders)
+        array = _elements(tensor, files)
     except (ValueError, OSError) as error:
         raise ModelError(f"{what}: {error}") from error
     array.flags.writeable = False
     return array
 
 
-def _elements(tensor: TensorProto, folders: Iterable[Path]) -> Tensor:
+def _elements(tensor: TensorProto, files: Files) -> Tensor:
     dtype = dtype_of(tensor.data_type)
     shape = tuple(tensor.dims)
     if any(size < 0 for size in shape):
         raise ValueError(f"dims {list(shape)} hold a negative size")
     count = math.prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
-        return _from_bytes(_external_bytes(tensor, dtype, count, folders), dtype, count).reshape(shape)
+        return _from_bytes(_external_bytes(tensor, dtype, count, files), dtype, count).reshape(shape)
     if tensor.HasField("segment"):
         raise ValueError("its data is stored in segments, which the standard does not use")
     field = _FIELDS.get(tensor.data_type, "int32_data")
@@ -151,60 +150,17 @@ def _strings(field: Iterable[bytes]) -> Tensor:
     return array
 
 
-def _external_bytes(tensor: TensorProto, dtype: DType, count: int, folders: Iterable[Path]) -> Tensor:
-    """A read-only memory map of the tensor's slice of its external file."""
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    path = external_path(entries.get("location", ""), folders)
-    available = path.stat().st_size
-    bits = SUB_BYTE_BITS.get(dtype, 8 * dtype.itemsize)
+def _external_bytes(tensor: TensorProto, dtype: DType, count: int, files: Files) -> Tensor:
     if dtype == STRING:
         raise ValueError("strings cannot be stored as external data")
-    offset = _entry(entries, "offset", 0)
-    length = _entry(entries, "length", (count * bits + 7) // 8)
-    if offset + length > available:
-        raise ValueError(
-            f"bytes {offset} to {offset + length} of its external file {path.name} are past the end ({available} bytes)"
-        )
-    if length == 0:
-        return np.empty(0, np.uint8)
-    # A plain array over the map: np.memmap as a subclass would slow every operation down.
-    return np.asarray(np.memmap(path, np.uint8, "r", offset, (length,)))
+    bits = SUB_BYTE_BITS.get(dtype, 8 * dtype.itemsize)
+    return files.read({entry.key: entry.value for entry in tensor.external_data}, (count * bits + 7) // 8)
 
 
-def _entry(entries: dict[str, str], key: str, default: int) -> int:
-    text = entries.get(key, "")
-    if not text:
-        return default
-    if not text.isdecimal():
-        raise ValueError(f"external data has the {key} {text!r}, expected a non-negative integer")
-    return int(text)
-
-
-def external_path(location: str, folders: Iterable[Path]) -> Path:
-    """The file behind an external data location, which must stay inside one of ``folders``.
-
-    Raises ValueError where it does not, or where there is no such file.
-    """
-    roots = list(dict.fromkeys(folders))
-    if not location:
-        raise ValueError("its external data has no location")
-    if not roots:
-        raise ValueError(f"its data is in the file {location!r}, but the model does not come from a file")
-    if os.path.isabs(location) or ".." in Path(location).parts or "\0" in location:
-        raise ValueError(f"its external data location {location!r} leaves the model's folder")
-    path = roots[0] / location
-    resolved = path.resolve()
-    if not any(resolved.is_relative_to(root.resolve()) for root in roots):
-        raise ValueError(f"its external data location {location!r} is a link out of the model's folder")
-    if not resolved.is_file():
-        raise ValueError(f"its external data file {location!r} is not there (looked in {roots[0]})")
-    return resolved
-
-
-def dense_from(sparse: SparseTensorProto, folders: Iterable[Path] = ()) -> Tensor:
+def dense_from(sparse: SparseTensorProto, files: Files = NO_FILES) -> Tensor:
     """A sparse tensor with every element written out. Raises ModelError where it contradicts itself."""
-    values = array_from(sparse.values, folders)
-    indices = array_from(sparse.indices, folders)
+    values = array_from(sparse.values, files)
+    indices = array_from(sparse.indices, files)
     shape = tuple(sparse.dims)
     what = f'sparse tensor "{sparse.values.name}"'
     if any(size < 0 for size in shape):

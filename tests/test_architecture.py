@@ -13,6 +13,7 @@ FLOORS = {
     "errors": 0,
     "dtypes": 0,
     "values": 1,
+    "external": 1,
     "tensors": 2,
     "registry": 2,
     "attributes": 3,

@@ -11,6 +11,7 @@ from onnxeval.checks.held import SparseTensor
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.dtypes import Tensor as Array
 from onnxeval.errors import ModelError
+from onnxeval.external import Files
 from onnxeval.tensors import array_from
 
 
@@ -21,7 +22,7 @@ def _indices(sparse: SparseTensor) -> Array | None:
     if not _fits(sparse, count) or any(size <= 0 for size in proto.dims):
         return None
     try:
-        return array_from(proto.indices, sparse.model.folders).reshape(count, -1) if count else None
+        return array_from(proto.indices, Files(sparse.model.folders)).reshape(count, -1) if count else None
     except ModelError:
         return None
 

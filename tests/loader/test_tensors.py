@@ -10,10 +10,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxeval.dtypes import BY_ELEMENT_TYPE, FLOAT8E8M0, STRING, SUB_BYTE_BITS, name_of
 from onnxeval.errors import ModelError
+from onnxeval.external import Files
 from onnxeval.tensors import (
     array_from,
     dense_from,
-    external_path,
     map_from,
     optional_from,
     sequence_from,
@@ -104,10 +104,26 @@ def external(location: str, **entries: int) -> TensorProto:
 
 def test_external_data_is_a_map_of_its_slice(tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(np.arange(5, dtype=np.float32).tobytes())
-    got = array_from(external("data.bin", offset=4, length=8), [tmp_path])
+    got = array_from(external("data.bin", offset=4, length=8), Files([tmp_path]))
     assert got.tolist() == [1, 2]
     assert not got.flags.writeable
     assert not got.flags.owndata
+
+
+def test_tensors_of_one_file_share_one_map_of_it(tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(np.arange(5, dtype=np.float32).tobytes())
+    files = Files([tmp_path])
+    first, second = (array_from(external("data.bin", offset=offset, length=8), files) for offset in (0, 1))
+    assert first.tolist() == [0, 1]
+    assert second.tolist() == np.frombuffer(np.arange(5, dtype=np.float32).tobytes()[1:9], np.float32).tolist()
+    assert second.ctypes.data - first.ctypes.data == 1
+
+
+def test_an_empty_file_holds_an_empty_tensor(tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(b"")
+    proto = external("data.bin")
+    proto.dims[0] = 0
+    assert array_from(proto, Files([tmp_path])).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +148,7 @@ def test_external_data_must_be_there_and_inside(
     (tmp_path / "secret.bin").write_bytes(bytes(20))
     (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
     with pytest.raises(ModelError, match=message):
-        array_from(external(location, **entries), [folder])
+        array_from(external(location, **entries), Files([folder]))
 
 
 def test_a_model_from_bytes_has_no_external_data() -> None:
@@ -146,7 +162,7 @@ def test_caches_link_a_model_and_its_data_into_one_folder(tmp_path: Path) -> Non
     snapshot.mkdir()
     (blobs / "abc").write_bytes(bytes(8))
     (snapshot / "data.bin").symlink_to(blobs / "abc")
-    assert external_path("data.bin", [snapshot, blobs]) == blobs / "abc"
+    assert Files([snapshot, blobs]).path("data.bin") == blobs / "abc"
 
 
 def sparse(dims: list[int], indices: np.ndarray, values: list[float]) -> onnx.SparseTensorProto:
