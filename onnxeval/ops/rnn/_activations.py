@@ -38,32 +38,41 @@ _FUNCTIONS: dict[str, _Function] = {
 def activations_of(
     names: Sequence[str], alpha: Sequence[float] | None, beta: Sequence[float] | None, clip: float | None
 ) -> tuple[Activation, ...]:
-    """A function for each name; case does not matter.
-
-    ``alpha`` and ``beta`` are consumed in the order of the functions that take them; defaults stand in when they run
-    out. ``clip`` bounds what each function is given. Raises ValueError for unknown names, for values that no function
-    takes, and for a function without the value it needs.
-    """
+    """A function for each name, by the rules of `parameters_of`. ``clip`` bounds what each function is given."""
     if clip is not None and not clip >= 0:
         raise ValueError(f"clip {clip} is negative")
+    return tuple(_bound(_FUNCTIONS[name], values, clip) for name, values in parameters_of(names, alpha, beta))
+
+
+def parameters_of(
+    names: Sequence[str], alpha: Sequence[float] | None, beta: Sequence[float] | None
+) -> list[tuple[str, list[float]]]:
+    """Each name in lower case, for case does not matter, and the alpha and beta that its function takes.
+
+    Both are consumed in the order of the functions that take them; defaults stand in when they run out. Raises
+    ValueError for unknown names, for values that no function takes, and for a function without the value it needs.
+    """
     given = {"alpha": iter(alpha or ()), "beta": iter(beta or ())}
-    functions = tuple(_bound(name, given, clip) for name in names)
+    functions = [(name.lower(), _parameters(name, given)) for name in names]
     for which, left in given.items():
         if extra := list(left):
             raise ValueError(f"activation_{which} ends in {extra}, which none of {list(names)} takes")
     return functions
 
 
-def _bound(name: str, given: dict[str, Iterator[float]], clip: float | None) -> Activation:
+def _parameters(name: str, given: dict[str, Iterator[float]]) -> list[float]:
     if name.lower() not in _FUNCTIONS:
         raise ValueError(f"activation {name!r} is none of {', '.join(_FUNCTIONS)}")
-    function = _FUNCTIONS[name.lower()]
     parameters = []
-    for which, default in function.defaults.items():
+    for which, default in _FUNCTIONS[name.lower()].defaults.items():
         value = next(given[which], default)
         if value is None:
             raise ValueError(f"activation {name!r} needs activation_{which}")
         parameters.append(value)
+    return parameters
+
+
+def _bound(function: _Function, parameters: Sequence[float], clip: float | None) -> Activation:
     if clip is None:
         return lambda x: function.apply(x, *parameters)
     return lambda x: function.apply(np.clip(x, -clip, clip), *parameters)

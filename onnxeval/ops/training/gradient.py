@@ -24,6 +24,7 @@ from onnxeval.ops.training import (  # noqa: F401  # they register their rules
     _rules_movement,
     _rules_normalisation,
     _rules_pooling,
+    _rules_recurrent,
     _rules_reduction,
 )
 from onnxeval.ops.training._algebra import filled
