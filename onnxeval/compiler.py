@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from onnxeval.attributes import resolved
+from onnxeval.constants import Constants
 from onnxeval.custom import check_custom_arity, custom_attributes
-from onnxeval.dtypes import Tensor
 from onnxeval.errors import ModelError, UnsupportedOperators
 from onnxeval.external import NO_FILES, Files
 from onnxeval.functions import call_references, function_name, index_functions, only_listed
@@ -45,7 +45,7 @@ from onnxeval.schema import (
     typed_function_body,
     why_missing,
 )
-from onnxeval.tensors import array_from, dense_from, type_from
+from onnxeval.tensors import type_from
 from onnxeval.values import ValueType
 
 #: Cuts a plan out of the graph being compiled: from the named values to one other.
@@ -80,7 +80,7 @@ class Compiler:
             raise ModelError(undefined_message(self.order.captures[0], _top_level_names(model.graph)))
         self._functions = index_functions(model)
         self._function_plans: dict[Any, Plan] = {}
-        self._constants: dict[str, Tensor] = {}
+        self._constants = Constants(model.graph, files)
         self._missing: dict[tuple[str, str], None] = {}
 
     def compile(self, outputs: Sequence[str] | None = None, fed: Collection[str] = ()) -> Plan:
@@ -91,14 +91,13 @@ class Compiler:
         """
         self._missing.clear()
         try:
-            plan = self._graph(self.model.graph, self.order, self.scope, outputs, fed, self._constants)
+            plan = self._graph(self.model.graph, self.order, self.scope, self._constants, outputs, fed)
         except RecursionError:
             raise ModelError("the model's graphs and functions are nested too deeply") from None
         if self._missing:
             raise UnsupportedOperators(list(self._missing))
         if outputs is None:
-            graph = self.model.graph
-            self._read_constants(graph, set(constants_of(graph)).difference(self._constants), {})
+            self._constants.look_at_the_rest()
         return plan
 
     # Graphs
@@ -108,26 +107,17 @@ class Compiler:
         graph: GraphProto,
         order: Order,
         scope: _Scope,
+        constants: Constants,
         outputs: Sequence[str] | None = None,
         fed: Collection[str] = (),
-        cache: dict[str, Tensor] | None = None,
     ) -> Plan:
         names = [value.name for value in graph.output] if outputs is None else list(outputs)
         types = {value.name: _declared_type(value) for value in graph.output}
-        constants: dict[str, Tensor] = {} if cache is None else cache
-        plan = self._plan(
-            graph.node,
-            order,
-            scope,
-            [value.name for value in graph.input],
-            names,
-            lambda wanted: self._read_constants(graph, wanted, constants),
-            fed,
-        )
-        initialized = set(constants_of(graph))  # an input with a value is none that a caller gives
+        inputs = [value.name for value in graph.input]
+        plan = self._plan(graph.node, order, scope, inputs, names, constants, fed)
         return replace(
             plan,
-            inputs=tuple(name for name in plan.inputs if name not in initialized),
+            inputs=tuple(name for name in inputs if name not in constants.names),  # a caller gives no others
             output_types=tuple(types.get(name) for name in names),
         )
 
@@ -138,7 +128,7 @@ class Compiler:
         scope: _Scope,
         inputs: Sequence[str],
         outputs: Sequence[str],
-        read_constants: Callable[[Collection[str]], dict[str, Tensor]],
+        constants: Constants,
         fed: Collection[str] = (),
         known: Collection[str] | None = None,
     ) -> Plan:
@@ -151,35 +141,24 @@ class Compiler:
         known = inputs if known is None else known
 
         def cut(names: Sequence[str], output: str) -> Plan:
-            check_independent(nodes, order, names, {*known, *read_constants(names)})
-            plan = self._plan(nodes, order, scope, names, [output], read_constants, {*fed, *names}, known)
+            check_independent(nodes, order, names, {*known, *constants.read(names)})
+            plan = self._plan(nodes, order, scope, names, [output], constants, {*fed, *names}, known)
             if output in plan.captures:
                 raise ModelError(f'no node computes the value "{output}"')
             return plan
 
         steps = self._steps(nodes, kept, wanted, scope, cut)
         wanted.update(name for step in steps for body in step.subgraphs.values() for name in body.captures)
-        constants = read_constants(wanted.difference(fed))
-        local = {*inputs, *constants, *(name for step in steps for name in step.outputs)}
+        values = constants.read(wanted.difference(fed))
+        local = {*inputs, *values, *(name for step in steps for name in step.outputs)}
         return Plan(
             inputs=tuple(inputs),
             outputs=tuple(outputs),
             output_types=(None,) * len(outputs),
-            constants=MappingProxyType(constants),
+            constants=MappingProxyType(values),
             captures=tuple(sorted(wanted.difference(local, ("",)))),
-            steps=with_releases(steps, keep={*outputs, *constants}),
+            steps=with_releases(steps, keep={*outputs, *values}),
         )
-
-    def _read_constants(
-        self, graph: GraphProto, wanted: Collection[str], cache: dict[str, Tensor]
-    ) -> dict[str, Tensor]:
-        for tensor in graph.initializer:
-            if tensor.name in wanted and tensor.name not in cache:
-                cache[tensor.name] = array_from(tensor, self.files)
-        for sparse in graph.sparse_initializer:
-            if sparse.values.name in wanted and sparse.values.name not in cache:
-                cache[sparse.values.name] = dense_from(sparse, self.files)
-        return {name: cache[name] for name in constants_of(graph) if name in wanted}
 
     def _steps(
         self, nodes: Sequence[NodeProto], kept: Sequence[int], wanted: set[str], scope: _Scope, cut: Cut
@@ -264,7 +243,10 @@ class Compiler:
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
             if "n_outputs" in signature.injected:
                 attributes["n_outputs"] = _count_listed(node.output, schema)
-        subgraphs = {name: self._graph(graph, order_graph(graph), scope) for name, graph in graphs.items()}
+        subgraphs = {
+            name: self._graph(graph, order_graph(graph), scope, Constants(graph, self.files))
+            for name, graph in graphs.items()
+        }
         if "surroundings" in signature.injected:
             subgraphs["surroundings"] = cut([*attributes["xs"], *(attributes["zs"] or ())], attributes["y"])
         return Step(
@@ -370,7 +352,7 @@ class Compiler:
             order = order_function(function, function.output)
         except ModelError as error:
             raise ModelError(f"function {name}: {error}") from error
-        return self._plan(function.node, order, inner, function.input, function.output, lambda _: {})
+        return self._plan(function.node, order, inner, function.input, function.output, Constants())
 
     def _note(self, text: str) -> None:
         if text not in self.notes:

@@ -17,6 +17,7 @@ FLOORS = {
     "tensors": 2,
     "registry": 2,
     "attributes": 3,
+    "constants": 3,
     "custom": 4,
     "schema": 4,
     "ops": 5,
@@ -37,6 +38,7 @@ FLOORS = {
     "protofiles": 9,
 }
 ONNX_READERS = {
+    "constants",
     "functions",
     "attributes",
     "custom",
