@@ -19,22 +19,25 @@ def distances(x: Tensor, zero_point: Tensor | float | None) -> Tensor:
 
 
 def dequantized(x: Tensor, scale: Tensor, zero_point: Tensor | None, *, name: str) -> Tensor:
-    """What ``x`` stands for, in float64.
+    """What ``x`` stands for, in float32 as DequantizeLinear has it.
 
     Raises ValueError where the scale or the zero point of the tensor called ``name`` is not one number.
     """
-    start = None if zero_point is None else float(scalar(zero_point, name=f"{name}_zero_point"))
-    return distances(x, start) * float(scalar(scale, name=f"{name}_scale"))
+    steps = x.astype(np.float32)
+    if zero_point is not None:
+        steps -= np.float32(scalar(zero_point, name=f"{name}_zero_point"))
+    return np.asarray(steps * np.float32(scalar(scale, name=f"{name}_scale")))
 
 
 def quantized(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType, *, name: str) -> Tensor:
-    """round(x / scale) + zero_point in ``dtype``: ties round to even, what is out of range saturates, NaN becomes 0.
+    """round(x / scale) + zero_point in ``dtype``, as QuantizeLinear has it.
 
+    The quotient is that of the type of ``x``. Ties round to even, what is out of range saturates, NaN becomes 0.
     Raises ValueError where the scale or the zero point of the tensor called ``name`` is not one number.
     """
-    steps = np.rint(np.asarray(x / np.float64(scalar(scale, name=f"{name}_scale"))))
+    steps = np.rint(np.asarray(x / x.dtype.type(scalar(scale, name=f"{name}_scale"))))
     if zero_point is not None:
-        steps = steps + float(scalar(zero_point, name=f"{name}_zero_point"))
+        steps = steps + x.dtype.type(scalar(zero_point, name=f"{name}_zero_point"))
     return convert(np.asarray(steps), dtype)
 
 
