@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, OptionalProto, SequenceProto, TensorProto, TypeProto
+from onnx import ModelProto, TensorProto
 
 from onnxeval.graph import constants_of
-from onnxeval.tensors import array_from, optional_from, sequence_from
+from onnxeval.protofiles import parse_value
+from onnxeval.tensors import array_from, type_from
 from onnxeval.values import EmptyOptional, Value
 
 #: The groups of cases; ``real`` are nine light models.
@@ -81,19 +82,10 @@ def _read_values(folder: Path, stem: str, declared: Any = ()) -> list[Value]:
     """The values in ``STEM_0.pb``, ``STEM_1.pb`` and so on; without declared types they are tensors."""
     values: list[Value] = []
     while (path := folder / f"{stem}_{len(values)}.pb").exists():
-        value_type = declared[len(values)].type if len(values) < len(declared) else None
-        values.append(_read_value(path.read_bytes(), value_type))
+        value_type = type_from(declared[len(values)].type) if len(values) < len(declared) else None
+        _, value = parse_value(path.read_bytes(), value_type)
+        values.append(None if isinstance(value, EmptyOptional) else value)
     return values
-
-
-def _read_value(data: bytes, value_type: TypeProto | None) -> Value:
-    kind = value_type.WhichOneof("value") if value_type is not None else "tensor_type"
-    if kind == "sequence_type":
-        return sequence_from(SequenceProto.FromString(data))
-    if kind == "optional_type":
-        value = optional_from(OptionalProto.FromString(data))
-        return None if isinstance(value, EmptyOptional) else value
-    return array_from(TensorProto.FromString(data))
 
 
 def _ramps(model: ModelProto) -> list[Value]:

@@ -13,6 +13,7 @@ FLOORS = {
     "errors": 0,
     "dtypes": 0,
     "values": 1,
+    "results": 2,
     "external": 1,
     "tensors": 2,
     "registry": 2,
@@ -35,7 +36,7 @@ FLOORS = {
     "model": 8,
     "backend": 9,
     "suite": 9,
-    "protofiles": 9,
+    "protofiles": 8,
 }
 ONNX_READERS = {
     "constants",
