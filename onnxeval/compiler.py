@@ -42,6 +42,7 @@ from onnxeval.schema import (
     function_body,
     has_typed_function_body,
     newest_opset,
+    released_opset,
     typed_function_body,
     why_missing,
 )
@@ -91,7 +92,8 @@ class Compiler:
         """
         self._missing.clear()
         try:
-            plan = self._graph(self.model.graph, self.order, self.scope, self._constants, outputs, fed)
+            names = [value.name for value in self.model.graph.output if value.name] if outputs is None else outputs
+            plan = self._graph(self.model.graph, self.order, self.scope, self._constants, names, fed)
         except RecursionError:
             raise ModelError("the model's graphs and functions are nested too deeply") from None
         if self._missing:
@@ -179,9 +181,7 @@ class Compiler:
     def _bind(self, node: NodeProto, place: int, wanted: set[str], scope: _Scope, cut: Cut) -> Step | None:
         """The step of a node; None, with a line in ``_missing``, where nothing serves it."""
         domain = canonical_domain(node.domain)
-        version = scope.imports.get(domain)
-        if version is None:
-            raise ModelError(f'its domain "{domain or "ai.onnx"}" is not among the opset imports')
+        version = self._version_of(domain, scope)
         schema = None
         if domain in STANDARD_DOMAINS:
             if version > newest_opset(domain):
@@ -208,6 +208,24 @@ class Compiler:
         reason = why_refused(domain, node.op_type) or why_missing(domain, node.op_type, version, there)
         self._missing[label_of(node, place), reason] = None
         return None
+
+    def _version_of(self, domain: str, scope: _Scope) -> int:
+        """The version of a domain that a node is bound by, with a note where it has to be assumed."""
+        if domain in scope.imports:
+            return scope.imports[domain]
+        name = domain or "ai.onnx"
+        self.registry.load_section("contrib")
+        if domain in self.scope.imports:
+            version, why = self.scope.imports[domain], "which the model imports"
+        elif domain in STANDARD_DOMAINS:
+            version, why = released_opset(domain, self.model.ir_version), "the newest for the model's IR version"
+        elif newest := self.registry.newest(domain):
+            version, why = newest, "the newest there is"
+        else:
+            raise ModelError(f'its domain "{name}" is not among the opset imports')
+        importer = f"function {scope.calls[-1]}" if scope.calls else "the model"
+        self._note(f'{importer} uses operators of "{name}" and does not import it: taken at version {version}, {why}')
+        return version
 
     def _find_kernel(self, domain: str, op_type: str, version: int, schema: Schema | None) -> tuple[Kernel | None, int]:
         """In the standard the exact key serves, elsewhere the newest version not above the imported one."""

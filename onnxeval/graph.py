@@ -94,7 +94,7 @@ def order_function(function: FunctionProto, outputs: Iterable[str]) -> Order:
 def _refuse_doubles(what: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
-        if name in seen:
+        if name and name in seen:
             raise ModelError(f'{what} "{name}" is listed twice')
         seen.add(name)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
 from onnxeval.compiler import Compiler
 from onnxeval.dtypes import DType
-from onnxeval.errors import InputError
+from onnxeval.errors import InputError, ModelError
 from onnxeval.executor import execute
 from onnxeval.external import Files
 from onnxeval.feeding import check_feeds
@@ -21,6 +23,7 @@ from onnxeval.limits import Limits, Run
 from onnxeval.loader import Loaded, load_model
 from onnxeval.plan import Plan
 from onnxeval.registry import STANDARD, Registry
+from onnxeval.results import contradiction, sizes_of
 from onnxeval.tensors import type_from
 from onnxeval.values import Dimension, EmptyOptional, TensorType, Value, ValueType
 
@@ -57,17 +60,24 @@ class Model:
         graph = self.proto.graph
         self._compiler = Compiler(self.proto, Files(loaded.folders), registry)
         initialized = dict.fromkeys(constants_of(graph))
-        self.inputs = tuple(_declared(value, optional=value.name in initialized) for value in graph.input)
-        self.outputs = tuple(_declared(value) for value in graph.output)
-        self.values = tuple(known_names(graph.node, dict.fromkeys([*(i.name for i in self.inputs), *initialized])))
+        self.inputs = tuple(_declared(v, optional=v.name in initialized) for v in graph.input if v.name)
+        self.outputs = tuple(_declared(value) for value in graph.output if value.name)
+        given = dict.fromkeys([*(entry.name for entry in self.inputs), *filter(None, initialized)])
+        self.values = tuple(known_names(graph.node, given))
         self._plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
+        self._contradictions: dict[str, str] = {}
 
     @property
     def warnings(self) -> list[str]:
         notes = list(self._compiler.notes)
         if self.proto.training_info:
             notes.append("the model's training_info is ignored: only its inference graph runs")
-        return notes
+        nameless = sum(
+            not value.name for values in (self.proto.graph.input, self.proto.graph.output) for value in values
+        )
+        if nameless:
+            notes.append(f"{nameless} of the graph's inputs and outputs have no name: they are ignored")
+        return [*notes, *self._contradictions.values()]
 
     def plan(self, outputs: Sequence[str] | None = None, fed: Iterable[str] = ()) -> Plan:
         """The compiled plan for these outputs; ``fed`` names the inputs that will be given."""
@@ -100,7 +110,25 @@ class Model:
         plan = self.plan(outputs, checked)
         with np.errstate(all="ignore"):
             results = execute(plan, checked, Run(limits, seed))
+        self._compare(results, checked)
         return {name: None if isinstance(value, EmptyOptional) else value for name, value in results.items()}
+
+    def _compare(self, results: Mapping[str, Value], feeds: Mapping[str, Value]) -> None:
+        """Note where results are not what the model declares, the latest of each value."""
+        sizes = sizes_of(self._declared_types, feeds)
+        for name, value in results.items():
+            if how := contradiction(value, self._declared_types.get(name), sizes):
+                self._contradictions[name] = f'the value "{name}" {how}'
+
+    @cached_property
+    def _declared_types(self) -> dict[str, ValueType | None]:
+        """What the graph says of its values' types, by name; what cannot be read says nothing."""
+        types: dict[str, ValueType | None] = {}
+        for value in self.proto.graph.value_info:
+            with suppress(ModelError):
+                types[value.name] = _declared(value).type
+        types.update((entry.name, entry.type) for entry in (*self.outputs, *self.inputs))
+        return types
 
     def _refuse_unknown(self, names: Iterable[str]) -> None:
         known = {*self.values, *(output.name for output in self.outputs)}

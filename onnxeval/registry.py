@@ -83,6 +83,10 @@ class Registry(Mapping[OpKey, Kernel]):
         """The versions there are of an operator, oldest first."""
         return sorted(self._versions.get((domain, op_type), ()))
 
+    def newest(self, domain: str) -> int:
+        """The newest version that an operator of a domain is registered for; 0 where there is none."""
+        return max((key.since_version for key in self._kernels if key.domain == domain), default=0)
+
     def load_section(self, section: str) -> None:
         """Import every kernel file of ``onnxeval.ops.SECTION``; nothing happens where there is none."""
         if section in self._loaded:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import onnx.defs
 from onnx import AttributeProto, FunctionProto, NodeProto
 from onnx.defs import OpSchema
+from onnx.helper import OP_SET_ID_VERSION_MAP
 
 from onnxeval.attributes import attribute_value, kind_name, kind_of
 from onnxeval.dtypes import BY_NAME, NAMES, DType, name_of
@@ -91,6 +92,15 @@ def newest_opset(domain: str) -> int:
     """The newest version of a standard domain that the installed onnx knows; 0 for every other domain."""
     oldest_and_newest = onnx.defs.C.schema_version_map()  # reading all schemas for this would cost 25 ms
     return int(oldest_and_newest.get(domain, (0, 0))[1]) if domain in STANDARD_DOMAINS else 0
+
+
+@cache
+def released_opset(domain: str, ir_version: int) -> int:
+    """The newest version of a standard domain that was released with an IR version or before it; 1 where none was."""
+    there = OP_SET_ID_VERSION_MAP.items()  # {(domain, version): the IR version of its release}
+    return max(
+        (version for (name, version), ir in there if name == (domain or "ai.onnx") and ir <= ir_version), default=1
+    )
 
 
 @cache
