@@ -238,19 +238,21 @@ def attribute_values(
 
 
 def check_arity(schema: Schema, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise ModelError where a node lists too few or too many inputs or outputs, or leaves a required one blank."""
-    for what, names, slots, least, most in (
-        ("input", inputs, schema.inputs, schema.min_inputs, schema.max_inputs),
-        ("output", outputs, schema.outputs, schema.min_outputs, schema.max_outputs),
+    """Raise ModelError where a node lists too few or too many inputs or outputs, or leaves a required input blank.
+
+    Any output may be blank: nobody wants it.
+    """
+    for what, names, least, most in (
+        ("input", inputs, schema.min_inputs, schema.max_inputs),
+        ("output", outputs, schema.min_outputs, schema.max_outputs),
     ):
         if not least <= len(names) <= most:
             wanted = str(least) if least == most else f"{least} or more" if most >= 2**31 - 1 else f"{least} to {most}"
             raise ModelError(f"{schema.label} takes {wanted} {what}s, {len(names)} given")
-        for place, name in enumerate(names):
-            slot = slot_at(slots, place)
-            if name or slot is None or slot.optional or (slot.variadic and (what == "output" or not slot.homogeneous)):
-                continue
-            raise ModelError(f'{schema.label} needs its {what} {place} "{slot.name}", it is blank')
+    for place, name in enumerate(inputs):
+        slot = slot_at(schema.inputs, place)
+        if not (name or slot is None or slot.optional or (slot.variadic and not slot.homogeneous)):
+            raise ModelError(f'{schema.label} needs its input {place} "{slot.name}", it is blank')
 
 
 def check_types(schema: Schema, types: tuple[TypeKey, ...]) -> None:

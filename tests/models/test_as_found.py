@@ -156,6 +156,13 @@ def test_a_blank_output_is_not_kept() -> None:
     np.testing.assert_array_equal(run(model_of(nodes))[0]["y"], X)
 
 
+def test_an_output_that_an_operator_always_gives_may_be_blank() -> None:
+    k = numpy_helper.from_array(np.array([1]), "k")
+    nodes = [helper.make_node("TopK", ["x", "k"], ["", "i"])]
+    proto = model_of(nodes, initializer=[k], outputs=[declared("i", [2, 2, 1], TensorProto.INT64)])
+    np.testing.assert_array_equal(run(proto)[0]["i"], np.ones((2, 2, 1)))
+
+
 def test_inputs_and_initializers_can_be_outputs() -> None:
     proto = model_of([], initializer=[numpy_helper.from_array(X + 1, "w")], outputs=[declared("w"), declared("x")])
     got, _ = run(proto)
