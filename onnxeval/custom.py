@@ -96,11 +96,26 @@ def _admits_none(hint: Any) -> bool:
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    hint = _meaning(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return tuple(member for part in get_args(hint) for member in _members(part))
+    return (hint,)
+
+
+def _meaning(hint: Any) -> Any:
+    """What a name of a ``type`` statement stands for, as NumPy's NDArray is from Python 3.12 on; or the hint itself."""
+    try:
+        while hasattr(hint, "__value__"):
+            arguments = get_args(hint)
+            hint = hint.__value__[arguments] if arguments else hint.__value__
+    except Exception:  # it is evaluated only now, and may raise anything
+        return Any
+    return hint
 
 
 def _count(hint: Any) -> int | None:
     """How many outputs a return annotation means; None where it does not tell."""
+    hint = _meaning(hint)
     if get_origin(hint) is np.ndarray:
         return 1
     items = get_args(hint) if get_origin(hint) is tuple else ()

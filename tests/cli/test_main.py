@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from functools import partial
 
 import onnx
 import pytest
@@ -144,8 +144,11 @@ def test_an_interrupt(shell, model, monkeypatch):
 class TestProcesses:
     def test_control_c_while_waiting_for_standard_input(self, model):
         command = [sys.executable, "-m", "onnxeval", "run", str(model("relu")), "-i", "-"]
-        running = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1.5)
+        heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores the signal
+        pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        running = subprocess.Popen(command, preexec_fn=heeding, **pipes)
+        running.stdin.write("x" * 2**18)  # more than a pipe holds: it is read by now
+        running.stdin.flush()
         running.send_signal(signal.SIGINT)
         _, complaint = running.communicate(timeout=30)
         assert running.returncode == 130

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from typing_extensions import TypeAliasType
 
 import onnxeval
 from onnxeval.dtypes import Tensor
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from nowhere import Unknown
 
 DOMAIN = "test.signature"
+Axes = TypeAliasType("Axes", Sequence[int])  # a `type` statement, in Pythons that have none
+One = TypeAliasType("One", Tensor)
 
 
 @onnxeval.op("Blend", domain=DOMAIN, versions=(1,))
@@ -40,6 +43,11 @@ def once(x: Tensor) -> Tensor:
 
 @onnxeval.op("Loose", domain=DOMAIN, versions=(1,))
 def loose(x, *, factor=1) -> "Unknown":
+    return x
+
+
+@onnxeval.op("Named", domain=DOMAIN, versions=(1,))
+def named(x: One, *, axes: Axes | None = None) -> One:
     return x
 
 
@@ -98,6 +106,12 @@ def test_attributes(attributes, message) -> None:
         run("Blend", **attributes)
 
 
+def test_named_types() -> None:
+    np.testing.assert_array_equal(run("Named", axes=[0]), X)
+    with pytest.raises(ModelError, match='"axes" is of type FLOATS, the operator takes INTS'):
+        run("Named", axes=[1.0])
+
+
 def test_an_attribute_given_twice() -> None:
     twice = model("Blend", count=1)
     twice.graph.node[0].attribute.append(helper.make_attribute("count", 2))
@@ -113,6 +127,8 @@ def test_an_attribute_given_twice() -> None:
         (("Blend", ()), 'it needs its input 0 "x"'),
         (("Blend", ("x",), ("y", "z", "u")), "it gives 2 outputs, 3 listed"),
         (("Once", ("x",), ("y", "z")), "it gives 1 output, 2 listed"),
+        (("Named", ("x",), ("y", "z")), "it gives 1 output, 2 listed"),
+        (("Named", ("",)), 'it needs its input 0 "x"'),
     ],
 )
 def test_inputs_and_outputs(args, message) -> None:

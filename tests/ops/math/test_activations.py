@@ -51,7 +51,7 @@ def test_formulas(key, dtype):
     expected = [formula(value) for value in x.astype(float).tolist()]
     np.testing.assert_allclose(result.astype(float), expected, rtol=4 * DIGITS[dtype], atol=4 * DIGITS[dtype])
     assert STANDARD["", *key](x[:0], **attributes).shape == (0,)
-    assert STANDARD["", *key](x[3].reshape(()), **attributes).shape == ()
+    assert STANDARD["", *key](x[3:4].reshape(()), **attributes).shape == ()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
