@@ -11,25 +11,32 @@ from onnxeval.dtypes import ELEMENT_TYPES
 MICROSOFT = "com.microsoft"
 
 
-def node_model(op_type, inputs, *, outputs=1, domain=MICROSOFT, opset=21, constants=(), more=(), **attributes):
+def node_model(
+    op_type, inputs, *, outputs=1, domain=MICROSOFT, opset=21, constants=(), declared=None, more=(), **attributes
+):
     """A model of one node; absent inputs are None, attributes that are None are left out.
 
     ``outputs`` is how many there are, or which of them are named; ``constants`` are the places of inputs that are
-    initializers, ``more`` attributes whose names this function takes itself.
+    initializers, ``more`` attributes whose names this function takes itself, ``declared`` an element type that all
+    outputs say they have.
     """
     names = ["" if x is None else f"x{place}" for place, x in enumerate(inputs)]
     listed = range(outputs) if isinstance(outputs, int) else outputs
     results = [f"y{place}" if place in listed else "" for place in range(max(listed) + 1)]
     given = {name: value for name, value in {**attributes, **dict(more)}.items() if value is not None}
     node = helper.make_node(op_type, names, results, domain=domain, **given)
-    declared = [
+    given_inputs = [
         helper.make_tensor_value_info(name, ELEMENT_TYPES[x.dtype], x.shape)
         for place, (name, x) in enumerate(zip(names, inputs, strict=True))
         if x is not None and place not in constants
     ]
     initializers = [numpy_helper.from_array(inputs[place], names[place]) for place in constants]
-    wanted = [onnx.ValueInfoProto(name=name) for name in results if name]
-    graph = helper.make_graph([node], "one", declared, wanted, initializers)
+    wanted = [
+        helper.make_tensor_value_info(name, declared, None) if declared else onnx.ValueInfoProto(name=name)
+        for name in results
+        if name
+    ]
+    graph = helper.make_graph([node], "one", given_inputs, wanted, initializers)
     imports = [helper.make_opsetid("", opset)]
     if domain:
         imports.append(helper.make_opsetid(domain, 1))
