@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import onnx
 import onnx.serialization
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
+from onnxeval.bulk import LARGE_FILE, Held, read_apart
 from onnxeval.errors import ModelError
 
 
 class Loaded(NamedTuple):
-    """A parsed model. ``source`` is what messages call it."""
+    """A parsed model. ``source`` is what messages call it.
+
+    Data in ``held`` stands in ``proto`` as external data of the model's own file.
+    """
 
     proto: ModelProto
     source: str
     folders: tuple[Path, ...]
+    held: Held = MappingProxyType({})
 
 
 def load_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
-    """`parse_model`, and a ModelError for a model of a future IR version, without a graph, or with unreadable names."""
-    loaded = parse_model(model)
+    """`parse_model`, weights of large files apart.
+
+    Raises ModelError for a model of a future IR version, without a graph, or with unreadable names as well.
+    """
+    loaded = None if isinstance(model, (ModelProto, bytes)) else _parse_apart(Path(model))
+    if loaded is None:
+        loaded = parse_model(model)
     _refuse_nonsense(loaded)
     return loaded
 
@@ -42,6 +55,16 @@ def parse_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
         return Loaded(_parse(model, "protobuf", "the model"), "the model", ())
     path = Path(model)
     return Loaded(_parse(_read(path), _format(path), str(path)), str(path), _folders(path))
+
+
+def _parse_apart(path: Path) -> Loaded | None:
+    """A large file with its weights read once; None where `parse_model` has to look at it."""
+    try:
+        is_large = _format(path) == "protobuf" and path.is_file() and path.stat().st_size >= LARGE_FILE
+        apart = read_apart(path) if is_large else None
+    except (OSError, ValueError, DecodeError):
+        return None
+    return None if apart is None else Loaded(apart[0], str(path), _folders(path), apart[1])
 
 
 def _read(path: Path) -> bytes:
@@ -105,7 +128,7 @@ _PROSE = frozenset({"doc_string", "producer_name", "producer_version"})
 
 def _refuse_bad_text(message: Any, source: str) -> None:
     """Raise ModelError where a name is not UTF-8: protobuf hands it on as bytes."""
-    for field, value in message.ListFields():
+    for field, value in _fields_of(message):
         if field.type == FieldDescriptor.TYPE_STRING:
             texts = (value,) if isinstance(value, (str, bytes)) else value
             wrong = [text for text in texts if type(text) is bytes]
@@ -113,11 +136,12 @@ def _refuse_bad_text(message: Any, source: str) -> None:
                 raise ModelError(f"{source} holds a {field.name} that is not UTF-8: {wrong[0][:40]!r}")
         elif field.type == FieldDescriptor.TYPE_MESSAGE:
             for inner in (value,) if hasattr(value, "ListFields") else value:
-                _refuse_bad_text(_text_of(inner), source)
+                _refuse_bad_text(inner, source)
 
 
-def _text_of(message: Any) -> Any:
-    """A message as it is, but a tensor without its elements, which must not be copied to be looked at."""
+def _fields_of(message: Any) -> Iterable[tuple[Any, Any]]:
+    """The fields of a message that are set, but of a tensor only those with names: its elements would be copied."""
     if isinstance(message, TensorProto):
-        return TensorProto(name=message.name, external_data=message.external_data)
-    return message
+        fields = TensorProto.DESCRIPTOR.fields_by_name
+        return [(fields[name], getattr(message, name)) for name in ("name", "external_data")]
+    return message.ListFields()  # type: ignore[no-any-return]  # protobuf is untyped

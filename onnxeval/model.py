@@ -58,7 +58,7 @@ class Model:
         self.proto = loaded.proto
         self.source = loaded.source
         graph = self.proto.graph
-        self._compiler = Compiler(self.proto, Files(loaded.folders), registry)
+        self._compiler = Compiler(self.proto, Files(loaded.folders, loaded.held), registry)
         initialized = dict.fromkeys(constants_of(graph))
         self.inputs = tuple(_declared(v, optional=v.name in initialized) for v in graph.input if v.name)
         self.outputs = tuple(_declared(value) for value in graph.output if value.name)

@@ -15,6 +15,7 @@ FLOORS = {
     "values": 1,
     "results": 2,
     "external": 1,
+    "bulk": 1,
     "tensors": 2,
     "registry": 2,
     "attributes": 3,
@@ -39,6 +40,7 @@ FLOORS = {
     "protofiles": 8,
 }
 ONNX_READERS = {
+    "bulk",
     "constants",
     "functions",
     "attributes",

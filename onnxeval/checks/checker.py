@@ -34,7 +34,7 @@ def check(model: str | os.PathLike[str] | bytes | ModelProto) -> list[Finding]:
 
 class _Check:
     def __init__(self, loaded: Loaded) -> None:
-        self._model = Model(*loaded)
+        self._model = Model(loaded.proto, loaded.source, loaded.folders)
         self._findings: list[Finding] = []
         self._faulty: set[Holder] = set()
 

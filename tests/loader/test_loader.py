@@ -97,6 +97,19 @@ def test_a_damaged_file_gives_an_error_of_ours_or_a_result(data: st.DataObject) 
         pass
 
 
+@pytest.mark.parametrize("name", ["w", "xy"])
+def test_a_name_that_is_not_text_is_told(name: str) -> None:
+    model = ModelProto()
+    model.CopyFrom(MODEL)
+    model.graph.initializer.add(name="w", data_type=1, dims=[1], raw_data=bytes(4))
+    model.graph.node.add(op_type="Neg", input=["xy"], output=["z"])
+    content = model.SerializeToString().replace(
+        bytes([len(name)]) + name.encode(), bytes([len(name)]) + b"\xff" * len(name)
+    )
+    with pytest.raises(onnxeval.ModelError, match="that is not UTF-8"):
+        onnxeval.load(content)
+
+
 def test_the_source_of_a_model_from_a_path_is_the_path(tmp_path: Path) -> None:
     onnx.save_model(MODEL, tmp_path / "a.onnx")
     assert load_model(tmp_path / "a.onnx").source == str(tmp_path / "a.onnx")
