@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.errors import NodeError, OnnxEvalError, ResourceLimitError
-from onnxeval.limits import Run
+from onnxeval.limits import Limits, Run
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody
 from onnxeval.schema import TypeKey, check_outputs, check_types
 from onnxeval.values import Sequence, Value, ValueType, describe, type_of, type_string
@@ -29,6 +29,19 @@ def execute(
         for name in step.releases:
             del values[name]
     return {name: values[name] for name in plan.outputs}
+
+
+#: What a step that runs at compile time may take.
+_COMPILE_LIMITS = Limits(memory=1 << 26, steps=100_000)
+
+
+def evaluate(step: Step, values: Mapping[str, Value]) -> tuple[Value, ...] | None:
+    """The outputs of a step at compile time; None where it fails or would take more than a constant is worth."""
+    try:
+        with np.errstate(all="ignore"):
+            return run_step(step, {"": None, **values}, Run(_COMPILE_LIMITS))
+    except OnnxEvalError:
+        return None
 
 
 class Body:

@@ -15,12 +15,13 @@ from onnx import ModelProto, ValueInfoProto
 from onnxeval.compiler import Compiler
 from onnxeval.dtypes import DType
 from onnxeval.errors import InputError, ModelError
-from onnxeval.executor import execute
+from onnxeval.executor import evaluate, execute
 from onnxeval.external import Files
 from onnxeval.feeding import check_feeds
 from onnxeval.graph import constants_of, known_names
 from onnxeval.limits import Limits, Run
 from onnxeval.loader import Loaded, load_model
+from onnxeval.passes import optimise
 from onnxeval.plan import Plan
 from onnxeval.registry import STANDARD, Registry
 from onnxeval.results import contradiction, sizes_of
@@ -64,7 +65,7 @@ class Model:
         self.outputs = tuple(_declared(value) for value in graph.output if value.name)
         given = dict.fromkeys([*(entry.name for entry in self.inputs), *filter(None, initialized)])
         self.values = tuple(known_names(graph.node, given))
-        self._plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
+        self._plans: dict[tuple[tuple[str, ...], frozenset[str], bool], Plan] = {}
         self._contradictions: dict[str, str] = {}
 
     @property
@@ -79,14 +80,18 @@ class Model:
             notes.append(f"{nameless} of the graph's inputs and outputs have no name: they are ignored")
         return [*notes, *self._contradictions.values()]
 
-    def plan(self, outputs: Sequence[str] | None = None, fed: Iterable[str] = ()) -> Plan:
-        """The compiled plan for these outputs; ``fed`` names the inputs that will be given."""
+    def plan(self, outputs: Sequence[str] | None = None, fed: Iterable[str] = (), *, reference: bool = False) -> Plan:
+        """The compiled plan for these outputs; ``fed`` names the inputs that will be given.
+
+        With ``reference`` every node of the model is a step of its own, run by its readable kernel.
+        """
         names = tuple(output.name for output in self.outputs) if outputs is None else tuple(outputs)
         open_constants = frozenset(i.name for i in self.inputs if i.optional).intersection(fed)
-        key = (names, open_constants)
+        key = (names, open_constants, reference)
         if key not in self._plans:
             self._refuse_unknown(names)
-            self._plans[key] = self._compiler.compile(None if outputs is None else names, open_constants)
+            plan = self._compiler.compile(None if outputs is None else names, open_constants)
+            self._plans[key] = plan if reference else optimise(plan, evaluate)
         return self._plans[key]
 
     def run(
@@ -94,6 +99,7 @@ class Model:
         feeds: Mapping[str, Value],
         outputs: Sequence[str] | None = None,
         *,
+        reference: bool = False,
         seed: int | None = None,
         limits: Limits | None = None,
     ) -> dict[str, Value]:
@@ -101,13 +107,13 @@ class Model:
 
         ``feeds`` maps input names to arrays, lists for sequences, dicts for maps, None for empty optionals. The
         results are arrays, `Sequence` lists, dicts, and None for an empty optional. ``seed`` makes random
-        operators without a seed of their own repeat themselves.
+        operators without a seed of their own repeat themselves, ``reference`` runs the readable path (see `plan`).
 
         Raises InputError before anything runs where a feed does not fit, ModelError and UnsupportedOperators
         where the model cannot be compiled, NodeError and ResourceLimitError while it runs.
         """
         checked = check_feeds(self.inputs, feeds)
-        plan = self.plan(outputs, checked)
+        plan = self.plan(outputs, checked, reference=reference)
         with np.errstate(all="ignore"):
             results = execute(plan, checked, Run(limits, seed))
         self._compare(results, checked)

@@ -30,6 +30,7 @@ FLOORS = {
     "opdocs": 5,
     "opdiff": 6,
     "plan": 5,
+    "passes": 6,
     "compiler": 6,
     "limits": 6,
     "executor": 7,

@@ -1,0 +1,54 @@
+"""What the passes share: who reads what, and a plan put together again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from onnxeval.dtypes import Tensor
+from onnxeval.plan import Plan, Step, with_releases
+from onnxeval.values import Value
+
+#: Runs a step on known values; None where it fails or would take too much, then it is left to the run.
+Evaluate: TypeAlias = Callable[[Step, Mapping[str, Value]], tuple[Value, ...] | None]
+Pass: TypeAlias = Callable[[Plan, Evaluate], Plan]
+
+
+def op_type(step: Step) -> str:
+    """The operator of the standard's own domain that a step runs; "" for all others."""
+    return step.schema.key.op_type if step.schema is not None and not step.schema.key.domain else ""
+
+
+def reads_of(step: Step) -> Iterator[str]:
+    """Every name a step reads, those that its sub-graphs capture included."""
+    yield from filter(None, step.inputs)
+    for body in step.subgraphs.values():
+        yield from body.captures
+
+
+def count_readers(plan: Plan) -> Counter[str]:
+    """How many times each name is read; being an output of the plan counts too."""
+    counts = Counter(plan.outputs)
+    for step in plan.steps:
+        counts.update(reads_of(step))
+    return counts
+
+
+def producers_of(steps: Iterable[Step]) -> dict[str, Step]:
+    """The step that makes each name."""
+    return {name: step for step in steps for name in step.outputs if name}
+
+
+def rebuilt(plan: Plan, steps: Sequence[Step], constants: Mapping[str, Tensor]) -> Plan:
+    """The plan with other steps and constants: lifetimes anew, and only the constants that are still read."""
+    wanted = {*plan.outputs, *(name for step in steps for name in reads_of(step))}
+    kept = {name: value for name, value in constants.items() if name in wanted}
+    return replace(
+        plan,
+        constants=MappingProxyType(kept),
+        captures=tuple(name for name in plan.captures if name in wanted and name not in kept),
+        steps=with_releases([replace(step, releases=()) for step in steps], keep={*plan.outputs, *kept}),
+    )

@@ -1,0 +1,132 @@
+"""Element-wise steps write into an input that dies with them, where that input is nobody else's memory.
+
+A name that dies is not enough: movement operators hand on views, feeds and constants belong to others. So the
+input must come from a step that always makes memory of its own, and its other readers must too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.passes._rewrite import Evaluate, op_type, reads_of
+from onnxeval.plan import Plan
+from onnxeval.registry import Kernel
+
+#: Operators whose kernels never return a view of an input, nor of anything they keep.
+FRESH = frozenset(
+    {
+        "Abs",
+        "Add",
+        "BatchNormalization",
+        "Conv",
+        "ConvTranspose",
+        "Div",
+        "Erf",
+        "Exp",
+        "Gelu",
+        "Gemm",
+        "HardSigmoid",
+        "HardSwish",
+        "InstanceNormalization",
+        "LRN",
+        "LayerNormalization",
+        "Log",
+        "MatMul",
+        "Mul",
+        "Neg",
+        "Pow",
+        "Reciprocal",
+        "Relu",
+        "Sigmoid",
+        "Softmax",
+        "Sqrt",
+        "Sub",
+        "Tanh",
+    }
+)
+
+#: Smaller arrays are cheaper to allocate than to ask.
+_LARGE = 1 << 15
+
+
+def reuse_buffers(plan: Plan, _: Evaluate) -> Plan:
+    """The plan whose element-wise steps reuse a dying input's memory; the kernel decides at run time."""
+    lending: dict[str, bool] = {}  # name -> whether every reader so far makes memory of its own
+    steps = []
+    for step in plan.steps:
+        fresh = op_type(step) in FRESH
+        place = next((p for p, name in enumerate(step.inputs[:2]) if name in step.releases and lending.get(name)), None)
+        in_place = _IN_PLACE.get(op_type(step))
+        if place is not None and in_place is not None and step.schema is not None:
+            oldest, make = in_place
+            if step.schema.key.since_version >= oldest:
+                step = replace(step, kernel=make(step.kernel, place))
+        for name in reads_of(step):
+            lending[name] = lending.get(name, False) and fresh
+        for name in step.outputs:
+            if name:
+                lending[name] = fresh and name not in plan.outputs
+        steps.append(step)
+    return replace(plan, steps=tuple(steps))
+
+
+def _is_large(x: Tensor) -> bool:
+    return x.nbytes >= _LARGE and x.dtype.kind == "f" and x.flags.writeable
+
+
+def _two(ufunc: Any, plain: Kernel, place: int) -> Kernel:
+    def kernel(a: Tensor, b: Tensor) -> Tensor:
+        target = b if place else a
+        if _is_large(target):
+            try:
+                return ufunc(a, b, out=target)  # type: ignore[no-any-return]  # a ufunc's result is its out
+            except ValueError:  # it does not broadcast into the target
+                pass
+        return plain(a, b)  # type: ignore[no-any-return]  # kernels have no one type
+
+    return kernel
+
+
+def _one(ufunc: Any, plain: Kernel, place: int) -> Kernel:
+    def kernel(x: Tensor) -> Tensor:
+        return ufunc(x, out=x) if place == 0 and _is_large(x) else plain(x)  # type: ignore[no-any-return]  # as above
+
+    return kernel
+
+
+def _relu(plain: Kernel, place: int) -> Kernel:
+    return _one(lambda x, out: np.maximum(x, x.dtype.type(0), out=out), plain, place)
+
+
+def _clip(plain: Kernel, place: int) -> Kernel:
+    def kernel(x: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
+        bounds = [(np.maximum, low), (np.minimum, high)]
+        if place or not _is_large(x) or any(b is not None and (b.ndim or np.isnan(b)) for _, b in bounds):
+            return plain(x, low, high)  # type: ignore[no-any-return]  # kernels have no one type
+        for ufunc, bound in bounds:
+            if bound is not None:
+                ufunc(x, bound, out=x)
+        return x
+
+    return kernel
+
+
+#: Operator -> the oldest version that means this, and what makes its kernel from the plain one and the dying place.
+_IN_PLACE: dict[str, tuple[int, Callable[[Kernel, int], Kernel]]] = {
+    "Add": (7, partial(_two, np.add)),
+    "Sub": (7, partial(_two, np.subtract)),
+    "Mul": (7, partial(_two, np.multiply)),
+    "Div": (7, partial(_two, np.divide)),
+    "Relu": (1, _relu),
+    "Clip": (11, _clip),
+    "Exp": (1, partial(_one, np.exp)),
+    "Sqrt": (1, partial(_one, np.sqrt)),
+    "Tanh": (1, partial(_one, np.tanh)),
+    "Neg": (1, partial(_one, np.negative)),
+}
