@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._windows import Windows, at, patches, spatial_axes, windows_of
 
 #: Elements under the taps that are brought together at a time: as much as a processor's cache can hold.
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 
 
 def conv_windows(
@@ -73,10 +75,12 @@ def correlate(x: Tensor, w: Tensor, windows: Sequence[Windows], group: int, allo
     taps = x.shape[1] * math.prod(w.shape[2:])
     for samples, *places in _parts((batch, *result.shape[2:]), taps):
         target = result[(samples, *at(1, *places))]
-        columns = seen[(samples, *at(1 + len(windows), *places))].reshape(
-            target.shape[0], group, kernels.shape[2], math.prod(target.shape[2:])
-        )
-        target[...] = (kernels @ columns).reshape(target.shape)
+        size = math.prod(target.shape[2:])
+        columns = seen[(samples, *at(1 + len(windows), *places))].reshape(len(target), group, kernels.shape[2], size)
+        if target.flags.c_contiguous:
+            np.matmul(kernels, columns, out=target.reshape(len(target), group, kernels.shape[1], size))
+        else:
+            target[...] = (kernels @ columns).reshape(target.shape)
     return result
 
 
