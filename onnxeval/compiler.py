@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -29,6 +29,7 @@ from onnxeval.graph import (
     undefined_message,
 )
 from onnxeval.ops._body import call_function
+from onnxeval.ops._neighbours import neighbours_of
 from onnxeval.ops.contrib._refused import why_refused
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
 from onnxeval.registry import STANDARD, Kernel, OpKey, Registry, signature_of
@@ -82,6 +83,7 @@ class Compiler:
         self._functions = index_functions(model)
         self._function_plans: dict[Any, Plan] = {}
         self._constants = Constants(model.graph, files)
+        self._neighbours = cache(partial(neighbours_of, model.graph.node, self._constants.read))
         self._missing: dict[tuple[str, str], None] = {}
 
     def compile(self, outputs: Sequence[str] | None = None, fed: Collection[str] = ()) -> Plan:
@@ -261,6 +263,8 @@ class Compiler:
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
             if "n_outputs" in signature.injected:
                 attributes["n_outputs"] = _count_listed(node.output, schema)
+        if "neighbours" in signature.injected:
+            attributes = {**attributes, "neighbours": self._neighbours(node.domain)}
         subgraphs = {
             name: self._graph(graph, order_graph(graph), scope, Constants(graph, self.files))
             for name, graph in graphs.items()
@@ -274,7 +278,7 @@ class Compiler:
             outputs=tuple([name if name in wanted else "" for name in node.output]),
             attributes=attributes,
             subgraphs=subgraphs,
-            injected=signature.injected - {"n_outputs", "surroundings"},
+            injected=signature.injected - {"n_outputs", "surroundings", "neighbours"},
             schema=schema,
         )
 

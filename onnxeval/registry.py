@@ -14,7 +14,7 @@ Kernel: TypeAlias = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
 
 #: Parameters that the executor supplies to kernels that name them; they are not attributes.
-INJECTED = frozenset({"n_outputs", "rng", "allocate", "surroundings"})
+INJECTED = frozenset({"n_outputs", "rng", "allocate", "surroundings", "neighbours"})
 
 
 class OpKey(NamedTuple):
