@@ -14,11 +14,10 @@ from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._neighbours import Neighbours
 from onnxeval.ops.contrib._blocks import block_size, in_blocks, in_rows, kernels_in_rows, require_images
-from onnxeval.ops.contrib._curves import activated
 from onnxeval.ops.contrib._standard import standard
 from onnxeval.ops.contrib._typed import FLOAT32, K, typed
+from onnxeval.ops.contrib.fused_conv import fused_conv
 from onnxeval.registry import op
-from onnxeval.values import shape_text
 
 _DOMAIN = "com.microsoft.nchwc"
 
@@ -80,10 +79,13 @@ def conv(
     """
     block = block_size(neighbours)
     require_images(x)
-    y: Tensor = standard("nn", "Conv", 22)(
+    y = fused_conv(
         x if x.shape[1] < block else in_rows(x, block),
         kernels_in_rows(w, block),
         b,
+        None if z is None else in_rows(z, block),
+        activation=activation,
+        activation_params=activation_params,
         auto_pad=auto_pad,
         dilations=dilations,
         group=group,
@@ -92,11 +94,7 @@ def conv(
         strides=strides,
         allocate=allocate,
     )
-    if z is not None:
-        if z.shape != y.shape:
-            raise ValueError(f"the sum has shape {shape_text(z.shape)}, the convolution {shape_text(y.shape)}")
-        y = y + in_rows(z, block)
-    return in_blocks(activated(y, activation, activation_params), block)
+    return in_blocks(y, block)
 
 
 @nchwc_op("MaxPool")
