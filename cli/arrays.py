@@ -12,7 +12,12 @@ from onnxeval.values import OptionalType, TensorType, ValueType
 
 def read_array(file: Any) -> Tensor:
     """An array in NumPy's format, never a pickled one. Raises ValueError where it is broken or something follows it."""
-    array = np.lib.format.read_array(file, allow_pickle=False)
+    try:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise ValueError("holds pickled objects, which are never read; save text as x.astype(np.str_)") from error
     if file.read(1):
         raise ValueError("more data follows the array")
     return array

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import STRING, Tensor, name_of
-from onnxeval.values import EmptyOptional, Value, type_of
+from onnxeval.values import EmptyOptional, MapType, OptionalType, SequenceType, Value, ValueType, type_of
 
 from .digits import comparable
 
@@ -35,13 +35,23 @@ def value_form(value: Value) -> dict[str, Any]:
             "data": _data(comparable(value)),
         }
     if isinstance(value, list):
-        return {"type": "sequence", "of": str(type_of(value)), "items": [value_form(item) for item in value]}
+        return {"type": "sequence", **_held(type_of(value)), "items": [value_form(item) for item in value]}
     if isinstance(value, dict):
         entries = [[_plain(key), _entry(entry)] for key, entry in value.items()]
-        return {"type": "map", "of": str(type_of(value)), "entries": entries}
+        return {"type": "map", **_held(type_of(value)), "entries": entries}
     if isinstance(value, EmptyOptional):
-        return {"type": "optional", "of": str(value.element_type or "unknown")}
+        return {"type": "optional", **_held(type_of(value))}
     return value_form(np.array(value, object if isinstance(value, str) else None))
+
+
+def _held(holder: ValueType) -> dict[str, str]:
+    """The types of what a sequence, a map or an optional holds."""
+    match holder:
+        case SequenceType(element) | OptionalType(element):
+            return {"of": str(element or "unknown")}
+        case MapType(key, entry):
+            return {"keys": name_of(key), "of": str(entry or "unknown")}
+    return {}
 
 
 def _entry(value: Value) -> Any:

@@ -51,9 +51,15 @@ _PUBLIC = {
 __all__ = ["__version__", *sorted(_PUBLIC)]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'onnxeval' has no attribute {name!r}")
-    value = getattr(import_module(f"onnxeval.{_PUBLIC[name]}"), name)
-    globals()[name] = value
-    return value
+def __dir__() -> list[str]:
+    return __all__
+
+
+if not TYPE_CHECKING:  # a type checker that saw it would let every misspelt name pass
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'onnxeval' has no attribute {name!r}")
+        value = getattr(import_module(f"onnxeval.{_PUBLIC[name]}"), name)
+        globals()[name] = value
+        return value

@@ -59,7 +59,8 @@ class UnsupportedOperators(OnnxEvalError):  # noqa: N818  # what is wrong, in th
         for node, reason in self.missing:
             nodes.setdefault(reason, []).append(node)
         lines = "\n".join(f"  {reason}: {_some(labels)}" for reason, labels in nodes.items())
-        super().__init__(f"{len(self.missing)} of the model's nodes have no kernel:\n{lines}", hint=hint)
+        have = "has" if len(self.missing) == 1 else "have"
+        super().__init__(f"{len(self.missing)} of the model's nodes {have} no kernel:\n{lines}", hint=hint)
 
 
 def _some(labels: Sequence[str], most: int = 4) -> str:

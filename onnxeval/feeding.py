@@ -42,6 +42,8 @@ def check_feeds(declared: Iterable[Input], feeds: Mapping[str, Any]) -> dict[str
     is missing, unknown, or of another dtype, rank or size, and for a symbolic dimension with two sizes.
     """
     inputs = {entry.name: entry for entry in declared}
+    if not isinstance(feeds, Mapping):
+        raise InputError(f"the feeds are a {type(feeds).__name__}, not a dict of input names and values")
     for name in feeds:
         if name not in inputs:
             raise InputError(f'the model has no input "{name}"', hint=_name_hint(name, inputs))
@@ -52,7 +54,7 @@ def check_feeds(declared: Iterable[Input], feeds: Mapping[str, Any]) -> dict[str
     ]
     if missing:
         wanted = ", ".join(f'"{entry.name}" ({entry.type or "of undeclared type"})' for entry in missing)
-        raise InputError(f"no value for the input {wanted}")
+        raise InputError(f"no value for the input{'s' * (len(missing) > 1)} {wanted}")
     sizes: dict[str, tuple[int, str]] = {}
     checked: dict[str, Value] = {}
     for name, entry in inputs.items():

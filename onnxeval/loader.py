@@ -92,8 +92,14 @@ def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
             warnings.simplefilter("ignore")  # onnx calls its text format experimental each time
             proto: Any = onnx.load_model_from_string(data, file_format)
     except Exception as error:
-        raise ModelError(f"{source} is not an ONNX model ({file_format}): {error}", hint=_looks_like(data)) from error
+        reason = error.args[0].decode(errors="replace") if _holds_bytes(error) else str(error)
+        raise ModelError(f"{source} is not an ONNX model ({file_format}): {reason}", hint=_looks_like(data)) from error
     return proto  # type: ignore[no-any-return]  # onnx leaves it untyped
+
+
+def _holds_bytes(error: Exception) -> bool:
+    """Whether the message is bytes, as that of onnx's parser of text is."""
+    return len(error.args) == 1 and isinstance(error.args[0], bytes)
 
 
 def _looks_like(data: bytes) -> str:

@@ -68,6 +68,13 @@ class Model:
         self._plans: dict[tuple[tuple[str, ...], frozenset[str], bool], Plan] = {}
         self._contradictions: dict[str, str] = {}
 
+    def __repr__(self) -> str:
+        inputs, outputs = (
+            ", ".join(f"{entry.name} {entry.type or ''}".rstrip() for entry in entries)
+            for entries in (self.inputs, self.outputs)
+        )
+        return f"<Model: {inputs or 'nothing'} -> {outputs or 'nothing'}>"
+
     @property
     def warnings(self) -> list[str]:
         notes = list(self._compiler.notes)
@@ -85,6 +92,8 @@ class Model:
 
         With ``reference`` every node of the model is a step of its own, run by its readable kernel.
         """
+        if isinstance(outputs, str):
+            raise InputError(f'outputs are a list of names, not the text "{outputs}"', hint=f'outputs=["{outputs}"]')
         names = tuple(output.name for output in self.outputs) if outputs is None else tuple(outputs)
         open_constants = frozenset(i.name for i in self.inputs if i.optional).intersection(fed)
         key = (names, open_constants, reference)

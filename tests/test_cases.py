@@ -12,9 +12,6 @@ FOLDERS = sorted(path.parent for path in (Path(__file__).parent / "cases").glob(
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_case(folder: Path) -> None:
     verdict = judge(folder, with_check=False)
-    if (
-        "of the model's nodes have no kernel" in verdict
-        and not json.loads((folder / "meta.json").read_text())["expect_error"]
-    ):
+    if " no kernel:" in verdict and not json.loads((folder / "meta.json").read_text())["expect_error"]:
         pytest.skip(f"an operator is not there yet: {verdict}")
     assert not verdict

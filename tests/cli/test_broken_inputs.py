@@ -57,6 +57,15 @@ BROKEN = {
 }
 
 
+def test_pickled_text_is_refused_with_the_way_out(shell, model):
+    np.save("text.npy", np.array(["a", "b"], object))
+    result = shell("run", model("text"), "-i", "text.npy")
+    assert result.exit_code == INPUT_ERROR
+    assert "save text as x.astype(np.str_)" in result.stderr
+    np.save("text.npy", np.array(["a", "b"], object).astype(np.str_))
+    assert shell("run", model("text"), "-i", "text.npy").exit_code == 0
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_files(shell, model, name):
     BROKEN[name](Path(name))

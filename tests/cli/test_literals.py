@@ -2,7 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
+
+from onnxeval_cli.jsonform import value_form
 
 INPUT_ERROR = 5
 
@@ -53,8 +56,12 @@ def test_a_literal_is_rounded_once(shell, model):
 def test_literals_of_sequences_and_optionals(shell, model):
     items = outputs_of(shell("run", model("sequence"), "-i", "[[1], [2, 3]]", "--format", "json"))["t"]["items"]
     assert [item["data"] for item in items] == [[1], [2, 3]]
+    of = outputs_of(shell("run", model("sequence"), "-i", "[[1]]", "--format", "json"))["t"]["of"]
+    assert of == "float32"
     empty = outputs_of(shell("run", model("optional"), "-i", "null", "--format", "json"))["p"]
     assert empty == {"name": "p", "type": "optional", "of": "float32[N]"}
+    counts = value_form({"a": np.int64(1)})
+    assert counts == {"type": "map", "keys": "string", "of": "int64", "entries": [["a", 1]]}
 
 
 @pytest.mark.parametrize(

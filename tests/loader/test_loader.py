@@ -63,6 +63,12 @@ def test_a_path_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         onnxeval.load(tmp_path)
 
 
+def test_text_that_does_not_parse_is_told_in_text(tmp_path: Path) -> None:
+    (tmp_path / "a.onnxtxt").write_text("hello")
+    with pytest.raises(onnxeval.ModelError, match=r"\(onnxtxt\): \[ParseError at position .*\nError context: hello"):
+        onnxeval.load(tmp_path / "a.onnxtxt")
+
+
 def test_external_data_beside_the_model_is_found(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) <float[2] w> { y = Mul (x, w) }'

@@ -31,6 +31,16 @@ def test_inputs_and_outputs_tell_what_is_declared() -> None:
     assert [(entry.name, entry.type, entry.shape) for entry in model.outputs] == [("y", None, None)]
 
 
+def test_a_model_shows_what_it_takes_and_gives() -> None:
+    model = onnxeval.load(parse(f"{HEADER} g (float[N, 3] x, int64[1] n) => (y) {{ y = Expand (x, n) }}"))
+    assert repr(model) == "<Model: x float32[N, 3], n int64[1] -> y>"
+
+
+def test_public_names_are_listed_before_they_are_imported() -> None:
+    assert dir(onnxeval) == sorted(onnxeval.__all__)
+    assert all(hasattr(onnxeval, name) for name in onnxeval.__all__)
+
+
 def test_outputs_come_in_the_graphs_order_or_as_asked_for() -> None:
     model = onnxeval.load(
         parse(f"{HEADER} g (float[2] x) => (float[2] b, float[2] a) {{ a = Neg (x) h = Abs (a) b = Neg (h) }}")
@@ -68,8 +78,17 @@ def test_feeds_are_held_against_their_declaration(changes: dict, message: str) -
 
 
 def test_missing_feeds_are_all_named() -> None:
-    with pytest.raises(onnxeval.InputError, match=r'"x" \(float32\[N, 2\]\), "w" \(float32\[N\]\)'):
+    with pytest.raises(onnxeval.InputError, match=r'the inputs "x" \(float32\[N, 2\]\), "w" \(float32\[N\]\)'):
         onnxeval.load(parse(TWO)).run({})
+
+
+def test_feeds_without_names_and_outputs_that_are_no_list_are_refused() -> None:
+    model = onnxeval.load(parse(TWO))
+    with pytest.raises(onnxeval.InputError, match="the feeds are a list, not a dict"):
+        model.run([GOOD["x"], GOOD["w"]])
+    with pytest.raises(onnxeval.InputError, match='a list of names, not the text "y"') as raised:
+        model.run(GOOD, outputs="y")
+    assert raised.value.hint == 'outputs=["y"]'
 
 
 def test_a_name_that_is_nearly_right_gets_a_hint() -> None:
