@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from onnxeval.dtypes import Tensor, dtype_of
+from onnxeval.dtypes import Tensor, dtype_of, is_integer
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._cast import convert
 from onnxeval.ops._scalar import scalar
@@ -18,7 +18,8 @@ def _window(constant: float, first: float, second: float) -> Callable[..., Tenso
         """``size`` values of constant - first cos(a) + second cos(2 a), where a goes once round the circle.
 
         ``periodic``: the circle closes one step after the last value, else with it. Computed in float64; integers are
-        truncated as by Cast. Raises ValueError where size is negative. Source: the function bodies of version 17.
+        truncated from float32, the type of the function bodies, in which the peak of a Blackman window is 1. Raises
+        ValueError where size is negative. Source: the function bodies of version 17.
         """
         count = scalar(size, name="size")
         if count < 0:
@@ -26,7 +27,8 @@ def _window(constant: float, first: float, second: float) -> Callable[..., Tenso
         angles = allocate((count,), np.float64)
         angles[:] = np.arange(count) * np.divide(2 * np.pi, count if periodic else count - 1)
         values = constant - first * np.cos(angles) + second * np.cos(2 * angles)
-        return convert(values, dtype_of(output_datatype))
+        dtype = dtype_of(output_datatype)
+        return convert(values.astype(np.float32) if is_integer(dtype) else values, dtype)
 
     return kernel
 

@@ -53,9 +53,14 @@ def test_window_types(name, element_type):
     result = window(name, 4, output_datatype=TYPES[element_type])
     dtype = dtype_of(TYPES[element_type])
     assert result.dtype == dtype
-    exact = window(name, 4)
-    expected = np.trunc(exact) if dtype.kind in "iu" else exact.astype(np.float32).astype(dtype)
+    single = window(name, 4).astype(np.float32)
+    expected = np.trunc(single) if dtype.kind in "iu" else single.astype(dtype)
     np.testing.assert_allclose(result.astype(float), expected.astype(float), rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", COSINES)
+def test_the_peak_of_an_integer_window(name):
+    assert window(name, 8, output_datatype=TensorProto.INT64).tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
 
 
 def test_window_sizes():
