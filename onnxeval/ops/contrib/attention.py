@@ -55,13 +55,47 @@ def attention(
     Raises ValueError where shapes do not fit together, and where a present is asked for of keys and values of different
     sizes. Source: com.microsoft.Attention-1.
     """
-    q, k, v = (
-        split_heads(part, num_heads, "the projection") for part in _projected(x, weights, bias, qkv_hidden_sizes)
-    )
-    past_key, past_value = _halves(past, q, v)
     length = single(past_sequence_length, "past_sequence_length") if past_present_share_buffer else None
     if past_present_share_buffer and past is not None and length is None:
         raise ValueError("past_present_share_buffer needs past_sequence_length, which is absent")
+    results = attended(
+        _projected(x, weights, bias, qkv_hidden_sizes),
+        mask_index,
+        past,
+        attention_bias,
+        length,
+        do_rotary=do_rotary,
+        mask_filter_value=mask_filter_value,
+        num_heads=num_heads,
+        rotary_embedding_dim=rotary_embedding_dim,
+        scale=scale,
+        unidirectional=unidirectional,
+        n_outputs=n_outputs,
+    )
+    return tuple(result.astype(x.dtype) for result in results)
+
+
+def attended(
+    projected: Sequence[Tensor],
+    mask_index: Tensor | None,
+    past: Tensor | None,
+    attention_bias: Tensor | None,
+    length: int | None,
+    *,
+    do_rotary: int,
+    mask_filter_value: float,
+    num_heads: int,
+    rotary_embedding_dim: int,
+    scale: float,
+    unidirectional: int,
+    n_outputs: int,
+) -> tuple[Tensor, ...]:
+    """(Y, present where it is asked for) in float32, of queries, keys and values (B, S, D or Dv).
+
+    ``length`` is how much of ``past`` is filled where that is a buffer. All else is as in `attention`.
+    """
+    q, k, v = (split_heads(part, num_heads, "the projection") for part in projected)
+    past_key, past_value = _halves(past, q, v)
     n_past = 0 if past_key is None else past_key.shape[2] if length is None else length
     if do_rotary:
         q, k = (_turned(part, n_past, rotary_embedding_dim) for part in (q, k))
@@ -74,12 +108,12 @@ def attention(
     if attention_bias is not None:
         total = added(total, checked_bias(attention_bias, shape))
     y, _ = attend(q, keys, values, scale=scale, bias=total)
-    results = (join_heads(y).astype(x.dtype),)
+    results = (join_heads(y),)
     if n_outputs < 2:
         return results
     if q.shape != v.shape:
         raise ValueError(f"heads of keys have size {q.shape[3]}, of values {v.shape[3]}: they make no present")
-    return (*results, np.stack([present_key, present_value]).astype(x.dtype))
+    return (*results, np.stack([present_key, present_value]))
 
 
 def _projected(x: Tensor, weights: Tensor, bias: Tensor | None, sizes: Sequence[int]) -> list[Tensor]:
