@@ -21,12 +21,11 @@ from onnxeval.graph import (
     check_independent,
     constants_of,
     import_versions,
-    known_names,
     label_of,
     needed_nodes,
     order_function,
     order_graph,
-    undefined_message,
+    undefined_capture,
 )
 from onnxeval.ops._body import call_function
 from onnxeval.ops._neighbours import neighbours_of
@@ -79,7 +78,8 @@ class Compiler:
         self.notes: list[str] = []
         self.order = order_graph(model.graph)
         if self.order.captures:
-            raise ModelError(undefined_message(self.order.captures[0], _top_level_names(model.graph)))
+            others = [*(value.name for value in model.graph.input), *constants_of(model.graph)]
+            raise ModelError(undefined_capture(model.graph.node, self.order, others))
         self._functions = index_functions(model)
         self._function_plans: dict[Any, Plan] = {}
         self._constants = Constants(model.graph, files)
@@ -390,7 +390,3 @@ def _count_listed(outputs: Sequence[str], schema: Schema | None) -> int:
     if schema is not None and schema.outputs and schema.outputs[-1].variadic:
         return len(outputs)
     return max((place for place, name in enumerate(outputs, 1) if name), default=0)
-
-
-def _top_level_names(graph: GraphProto) -> list[str]:
-    return known_names(graph.node, [*(value.name for value in graph.input), *constants_of(graph)])

@@ -87,7 +87,7 @@ def order_function(function: FunctionProto, outputs: Iterable[str]) -> Order:
     _refuse_doubles("function input", function.input)
     order = _order(function.node, set(function.input), outputs)
     if order.captures:
-        raise ModelError(undefined_message(order.captures[0], known_names(function.node, function.input)))
+        raise ModelError(undefined_capture(function.node, order, function.input))
     return order
 
 
@@ -207,6 +207,17 @@ def find_cycle(needs: Sequence[Iterable[int]], stuck: set[int]) -> list[int]:
 def known_names(nodes: Iterable[NodeProto], others: Iterable[str]) -> list[str]:
     """Every name that nodes make, with those of ``others``."""
     return [*others, *(name for node in nodes for name in node.output if name)]
+
+
+def undefined_capture(nodes: Sequence[NodeProto], order: Order, others: Iterable[str]) -> str:
+    """What to say of the first captured name where nothing is around to capture from, and which node reads it.
+
+    ``others`` are the values that no node makes.
+    """
+    name = order.captures[0]
+    message = undefined_message(name, known_names(nodes, others))
+    readers = (label_of(nodes[place], place) for place, names in enumerate(order.reads) if name in names)
+    return next((f"{reader}: {message}" for reader in readers), message)
 
 
 def undefined_message(name: str, known: Iterable[str]) -> str:

@@ -70,7 +70,7 @@ def with_releases(steps: Sequence[Step], keep: Collection[str]) -> tuple[Step, .
         names = dict.fromkeys((*step.inputs, *_captured(step), *step.outputs))
         last = tuple(name for name in names if name not in seen)
         seen.update(last)
-        done.append(replace(step, releases=last) if last else step)
+        done.append(replace(step, releases=last) if last != step.releases else step)
     return tuple(done[::-1])
 
 

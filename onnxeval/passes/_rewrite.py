@@ -50,5 +50,5 @@ def rebuilt(plan: Plan, steps: Sequence[Step], constants: Mapping[str, Tensor]) 
         plan,
         constants=MappingProxyType(kept),
         captures=tuple(name for name in plan.captures if name in wanted and name not in kept),
-        steps=with_releases([replace(step, releases=()) for step in steps], keep={*plan.outputs, *kept}),
+        steps=with_releases(steps, keep={*plan.outputs, *kept}),
     )

@@ -60,11 +60,11 @@ def test_a_cycle_is_told_by_its_nodes() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("y = Neg (ghost)", 'value "ghost" is never defined'),
+        ("y = Neg (ghost)", r'^node 0 \(Neg\): value "ghost" is never defined'),
         ("y = Neg (xx)", r'value "xx" is never defined \(did you mean "x"\?\)'),
         ("y = Neg (x) y = Abs (x)", 'value "y" is defined twice'),
         ("x = Neg (y) y = Neg (x)", 'value "x" is defined twice'),
-        ("a = Neg (x)", 'value "y" is never defined'),
+        ("a = Neg (x)", '^value "y" is never defined'),
         ("y = Neg (x, x)", "Neg-13 takes 1 inputs, 2 given"),
         ("y = Neg <zzz = 1> (x)", 'Neg-13 has no attribute "zzz"'),
         ("y = Elu <alpha = 1> (x)", '"alpha" is of type INT, Elu-6 declares FLOAT'),
