@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numpy.lib.stride_tricks import as_strided
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
@@ -95,6 +96,25 @@ def windows_of(
 
     Raises ValueError where an attribute has the wrong length or is out of range, and where a window does not fit.
     """
+    return _windows_of(
+        tuple(sizes), tuple(kernel_shape), auto_pad, _fixed(pads), _fixed(strides), _fixed(dilations), ceil_mode
+    )
+
+
+def _fixed(values: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if values is None else tuple(values)
+
+
+@lru_cache(maxsize=4096)  # a network asks for the same windows at every run
+def _windows_of(
+    sizes: tuple[int, ...],
+    kernel_shape: tuple[int, ...],
+    auto_pad: str,
+    pads: tuple[int, ...] | None,
+    strides: tuple[int, ...] | None,
+    dilations: tuple[int, ...] | None,
+    ceil_mode: int,
+) -> tuple[Windows, ...]:
     rank = len(sizes)
     kernels = per_axis(kernel_shape, rank, "kernel_shape", least=1)
     steps = per_axis(strides, rank, "strides", least=1)
@@ -167,18 +187,19 @@ def whole_planes(x: Tensor) -> tuple[int, ...]:
 def patches(x: Tensor, windows: Sequence[Windows], allocate: Allocate) -> Tensor:
     """(N, C, *sizes) -> (N, C, *kernel, *counts): under each tap what each window sees, zero in the padding.
 
-    A view, of ``x`` itself where there is no padding.
+    A view, of ``x`` itself where there is no padding. No window may reach over the end padding.
     """
-    axes = spatial_axes(x)
+    if any((w.count - 1) * w.stride + reach(w.kernel, w.dilation) > w.begin + w.size + w.end for w in windows):
+        raise ValueError(f"a window reaches over the end padding: {windows}")
     if any(w.begin or w.end for w in windows):
         padded = allocate((*x.shape[:2], *(w.begin + w.size + w.end for w in windows)), x.dtype)
         padded[...] = 0
         padded[at(2, *(slice(w.begin, w.begin + w.size) for w in windows))] = x
         x = padded
-    every = sliding_window_view(x, tuple(reach(w.kernel, w.dilation) for w in windows), axes)
-    steps = (*(w.stride for w in windows), *(w.dilation for w in windows))
-    wanted = every[at(2, *(slice(None, None, step) for step in steps))]
-    return np.moveaxis(wanted, axes, tuple(axis + len(axes) for axis in axes))
+    shape = (*x.shape[:2], *(w.kernel for w in windows), *(w.count for w in windows))
+    along = list(zip(x.strides[2:], windows, strict=True))
+    strides = (*x.strides[:2], *(s * w.dilation for s, w in along), *(s * w.stride for s, w in along))
+    return as_strided(x, shape, strides, writeable=False)
 
 
 def at(axis: int, *places: slice) -> tuple[slice, ...]:
