@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto
 from onnx.backend.base import Backend, BackendRep
 
 from onnxeval.model import Model, load
+from onnxeval.schema import canonical_domain, newest_opset
 from onnxeval.tensors import type_proto
 from onnxeval.values import Value, type_of
 
@@ -70,10 +72,14 @@ class OnnxEvalBackend(Backend):
         outputs_info: Any = None,  # noqa: ARG003  # base's API
         **kwargs: Any,
     ) -> tuple[Value, ...]:
-        """Run one node on its own; ``opset_version`` chooses the standard's version, the newest unless given."""
-        opset = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
+        """Run one node on its own; ``opset_version`` chooses the version of its domain, the newest unless given."""
+        newest = newest_opset(canonical_domain(node.domain)) or newest_opset("")
+        opset = kwargs.pop("opset_version", newest)
         names = [name for name in node.input if name]
-        feeds = dict(zip(names, inputs, strict=True))
+        if len(inputs) != len(names):
+            raise ValueError(f"the node reads {len(names)} inputs, {len(inputs)} are given")
+        values = [np.asarray(value) if np.isscalar(value) else value for value in inputs]
+        feeds = dict(zip(names, values, strict=True))
         graph = onnx.helper.make_graph(
             [node],
             "node",

@@ -161,6 +161,12 @@ def test_the_backend_interface() -> None:
     assert backend.run_model(model, [x, x])[0].tolist() == [1, 4]
     (neg,) = backend.run_node(helper.make_node("Neg", ["x"], ["y"]), [x])
     assert neg.tolist() == [-1, 2]
+    binarizer = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=0.0)
+    assert backend.run_node(binarizer, [x])[0].tolist() == [1, 0]
+    clip = helper.make_node("Clip", ["x", "", "high"], ["y"])
+    assert backend.run_node(clip, [x, np.float32(0.5)])[0].tolist() == [0.5, -2]
+    with pytest.raises(ValueError, match="reads 2 inputs, 1 are given"):
+        backend.run_node(clip, [x])
     with pytest.raises(ValueError, match="not on 'CUDA'"):
         backend.prepare(model, "CUDA")
     with pytest.raises(ValueError, match="has 2 inputs, 3 are given"):
