@@ -93,7 +93,7 @@ def _found(name: str, domain: str | None) -> tuple[str, str]:
     known = oppages.versions(domain)
     spellings = {other.lower(): (where, other) for where, other in reversed(list(known))}
     for where, other in known:
-        if name in (other, f"{where}.{other}"):
+        if name in (other, f"{where or 'ai.onnx'}.{other}"):
             return where, other
     if name.lower() in spellings:
         return spellings[name.lower()]

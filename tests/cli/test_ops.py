@@ -120,6 +120,7 @@ def test_names_are_found_whatever_their_case_and_with_their_domain(shell):
     for name in ("depthtospace", "DEPTHTOSPACE"):
         assert shell("ops", name).stdout.startswith("DepthToSpace-28")
     assert shell("ops", "ai.onnx.ml.Scaler").stdout.startswith("ai.onnx.ml.Scaler-1")
+    assert shell("ops", "ai.onnx.Relu").stdout.startswith("Relu-14")
 
 
 def test_an_operator_of_one_s_own(shell):
