@@ -38,6 +38,18 @@ def looks_like_literal(text: str) -> bool:
     return True
 
 
+def parse_json(text: str | bytes) -> Any:
+    """The content of a JSON document, with NaN and Infinity. Raises ValueError for a number beyond any type too."""
+    return json.loads(text, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):  # infinity has a name of its own
+        raise ValueError(f"{text} does not fit float64")
+    return number
+
+
 def from_json(content: Any, declared: ValueType | None) -> Value:
     """The value that parsed JSON stands for: as `jsonform` writes it, or bare."""
     kind = content.get("type") if isinstance(content, dict) else None

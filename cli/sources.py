@@ -7,7 +7,6 @@ type that the model declares for it. Whatever is wrong with a file is an InputEr
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 import zipfile
@@ -22,7 +21,7 @@ from onnxeval.values import Value, ValueType
 
 from .arrays import as_declared, read_array
 from .filenames import name_from_file
-from .literals import from_json, looks_like_literal
+from .literals import from_json, looks_like_literal, parse_json
 
 STANDARD_INPUT = "-"
 _SHOWN = 40
@@ -150,7 +149,7 @@ class JsonFile(Source):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         with _failures(self):
-            content = json.loads(path.read_bytes())
+            content = parse_json(path.read_bytes())
         self._content = content
         self._entries: dict[str, Any] | None = None
         outputs = content.get("outputs") if isinstance(content, dict) else None
@@ -176,7 +175,7 @@ class Literal(Source):
     def __init__(self, text: str) -> None:
         super().__init__(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
         with _failures(self):
-            self._content = json.loads(text)
+            self._content = parse_json(text)
 
     def read(self, _name: str, declared: ValueType | None) -> Value:
         with _failures(self):

@@ -72,6 +72,7 @@ def test_literals_of_sequences_and_optionals(shell, model):
         ("int4", "[8]", "8 is outside int4 (-8 to 7)"),
         ("uint64", "[-1]", "-1 is outside uint64"),
         ("relu", "[[1e39, 0, 0]]", "1e+39 does not fit float32"),
+        ("relu", "[[1e400, 0, 0]]", "1e400 does not fit float64"),
         ("relu", "[[1, 2], [3]]", "ragged"),
         ("relu", '[["a", 1, 2]]', '"a" is not a number'),
         ("bool", "[1]", "1 stands where true or false is expected"),
