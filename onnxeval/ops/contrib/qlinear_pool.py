@@ -1,6 +1,7 @@
 """QLinearAveragePool, QLinearGlobalAveragePool and QLinearReduceMean: means of numbers of 8 bits.
 
-What the inputs stand for is averaged and quantized by the scale and the zero point of the output.
+What the inputs stand for is averaged and quantized by the scale and the zero point of the output. Sums are exact, so
+that a mean halfway between two numbers goes to the even one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
-from onnxeval.ops.contrib._eight_bits import EIGHT_BITS, dequantized, quantized
+from onnxeval.ops._scalar import scalar
+from onnxeval.ops.contrib._eight_bits import EIGHT_BITS, distances, quantized
 from onnxeval.ops.contrib._layout import channels_first
 from onnxeval.ops.contrib._layout import channels_last as to_last
 from onnxeval.ops.contrib._standard import standard
@@ -85,9 +87,12 @@ def qlinear_reduce_mean(
     keepdims: int,
 ) -> Tensor:
     """The mean over ``axes``, as ReduceMean-13. Source: com.microsoft.QLinearReduceMean-1."""
-    numbers = dequantized(x, x_scale, x_zero_point, name="data")
-    means = standard("reduction", "ReduceMean", 13)(numbers, axes=axes, keepdims=keepdims)
-    return quantized(means, y_scale, y_zero_point, x.dtype, name="reduced")
+
+    def mean(numbers: Tensor) -> Tensor:
+        means: Tensor = standard("reduction", "ReduceMean", 13)(numbers, axes=axes, keepdims=keepdims)
+        return means
+
+    return _pooled(mean, x, x_scale, x_zero_point, y_scale, y_zero_point, last=0)
 
 
 def _pooled(
@@ -100,7 +105,7 @@ def _pooled(
     *,
     last: int,
 ) -> Tensor:
-    numbers = dequantized(x, x_scale, x_zero_point, name="x")
-    means = pool(channels_first(numbers) if last else numbers)
-    y = quantized(means, y_scale, y_zero_point, x.dtype, name="y")
+    steps = distances(x, None if x_zero_point is None else scalar(x_zero_point, name="x_zero_point"))
+    means = pool(channels_first(steps) if last else steps)
+    y = quantized(means * float(scalar(x_scale, name="x_scale")), y_scale, y_zero_point, x.dtype, name="y")
     return to_last(y) if last else y

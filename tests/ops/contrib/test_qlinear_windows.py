@@ -171,3 +171,10 @@ def test_refusals() -> None:
         ours("QLinearAveragePool", pooled((2, 3, 4), np.uint8), kernel_shape=[1, 2])
     with pytest.raises(onnxeval.NodeError, match="expected 4 for each of 1 groups"):
         ours("QLinearConv", [draw((2, 5, 7, 8), np.uint8), *convolved(1, np.uint8)[1:]])
+
+
+def test_a_mean_halfway_between_two_numbers_goes_to_the_even_one() -> None:
+    x = np.array([[[0, 1, 1, 2, 2, 3]]], np.uint8)
+    inputs = [x, scale(0.1), np.array(7, np.uint8), scale(0.1), np.array(7, np.uint8)]
+    means = np.array([[[0.5, 1.5, 2.5]]]) - 7
+    assert ours("QLinearAveragePool", inputs, kernel_shape=[2], strides=[2]).tolist() == (np.rint(means) + 7).tolist()
