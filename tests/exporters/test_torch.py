@@ -5,6 +5,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -147,3 +148,23 @@ def test_other_precisions(tmp_path: Path, dynamo: bool, kind: str, tolerance: fl
     (got,) = run(path, [x.double().numpy().astype(dtype)])
     assert got.dtype == dtype
     assert_matches(got, wanted, tolerance, tolerance)
+
+
+@BOTH
+@pytest.mark.parametrize("tool", ["onnxslim", "onnxsim", "onnxruntime"])
+def test_an_exported_network_that_was_optimised(tmp_path: Path, dynamo: bool, tool: str) -> None:
+    optimiser = pytest.importorskip(tool)
+    module, x = modules.Convolutional().eval(), torch.randn(2, 3, 16, 16)
+    path, optimised = tmp_path / "model.onnx", tmp_path / "optimised.onnx"
+    with torch.no_grad():
+        torch.onnx.export(module, (x,), str(path), dynamo=dynamo)
+        wanted = module(x).numpy()
+    if tool == "onnxruntime":
+        options = optimiser.SessionOptions()
+        options.log_severity_level = 4
+        options.optimized_model_filepath = str(optimised)
+        optimiser.InferenceSession(path, options)
+    else:
+        model = optimiser.slim(str(path)) if tool == "onnxslim" else optimiser.simplify(str(path))[0]
+        onnx.save(model, optimised)
+    assert_matches(run(optimised, [x.numpy()])[0], wanted, 1e-4, 1e-5)
