@@ -14,7 +14,7 @@ import numpy as np
 
 from onnxeval.dtypes import DType, Tensor, name_of
 from onnxeval.errors import ResourceLimitError
-from onnxeval.values import shape_text
+from onnxeval.values import check_countable, shape_text
 
 if TYPE_CHECKING:
     from onnxeval.plan import Plan
@@ -60,11 +60,13 @@ class Run:
         sizes = tuple(int(size) for size in shape)
         if any(size < 0 for size in sizes):
             raise ValueError(f"a tensor of shape {shape_text(sizes)} cannot be: a size is negative")
-        needed = math.prod(sizes) * np.dtype(dtype).itemsize
+        dtype = np.dtype(dtype)
+        needed = math.prod(sizes) * dtype.itemsize
         if needed > self._memory:
             raise ResourceLimitError(
                 f"a tensor {name_of(dtype)}{shape_text(sizes)} takes {needed:,} bytes, allowed are {self._memory:,}"
             )
+        check_countable(sizes, dtype)
         return np.empty(sizes, dtype)
 
     def count(self, plan: Plan) -> None:

@@ -23,7 +23,7 @@ from onnxeval.errors import ModelError
 from onnxeval.external import NO_FILES, Files
 from onnxeval.registry import OpKey
 from onnxeval.tensors import type_proto
-from onnxeval.values import ValueType
+from onnxeval.values import ValueType, type_string
 
 #: The domains whose operators onnx.defs describes.
 STANDARD_DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"})
@@ -251,7 +251,7 @@ def check_arity(schema: Schema, inputs: Sequence[str], outputs: Sequence[str]) -
             raise ModelError(f"{schema.label} takes {wanted} {what}s, {len(names)} given")
     for place, name in enumerate(inputs):
         slot = slot_at(schema.inputs, place)
-        if not (name or slot is None or slot.optional or (slot.variadic and not slot.homogeneous)):
+        if not (name or slot is None or slot.optional):
             raise ModelError(f'{schema.label} needs its input {place} "{slot.name}", it is blank')
 
 
@@ -263,9 +263,15 @@ def check_types(schema: Schema, types: tuple[TypeKey, ...]) -> None:
     for place, key in enumerate(types):
         slot = slot_at(schema.inputs, place)
         given = _type_name(key)
-        if given is None or slot is None or "unknown" in given:
+        if slot is None:
+            continue
+        if given is None:  # a function's input that its call leaves out, read inside
+            if not slot.optional:
+                raise TypeError(f'input {place} "{slot.name}" is absent, {schema.label} needs it')
             continue
         given = _as_allowed(given, slot, "input")
+        if _UNKNOWN in given:
+            continue
         if not slot.variable or (slot.variadic and not slot.homogeneous):
             continue
         first_name, first_type = bound.setdefault(slot.variable, (slot.name, given))
@@ -283,9 +289,12 @@ def check_outputs(schema: Schema, types: tuple[TypeKey, ...]) -> None:
         return
     for place, key in enumerate(types):
         slot, given = slot_at(schema.outputs, place), _type_name(key)
-        if given is not None and slot is not None and "unknown" not in given:
+        if given is not None and slot is not None:
             _as_allowed(given, slot, f"{schema.label}: the output")
     schema.accepted_outputs.add(types)
+
+
+_UNKNOWN = type_string(None)
 
 
 def _type_name(key: TypeKey) -> str | None:
@@ -293,9 +302,15 @@ def _type_name(key: TypeKey) -> str | None:
 
 
 def _as_allowed(given: str, slot: Slot, what: str) -> str:
-    """The form of ``given`` that the slot allows: an optional that holds something flows as that thing itself."""
+    """The form of ``given`` that the slot allows: an optional that holds something flows as that thing itself.
+
+    Of an empty sequence or optional the element type may be unknown; any that is allowed will do.
+    """
     for form in (given, f"optional({given})"):
         if form in slot.allowed:
+            return form
+        known, unknown, _ = form.partition(_UNKNOWN)
+        if unknown and any(allowed.startswith(known) for allowed in slot.allowed):
             return form
     allowed = ", ".join(sorted(map(_readable, slot.allowed)))
     raise TypeError(f'{what} "{slot.name}" is {_readable(given)}, allowed: {allowed}')

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -131,6 +132,16 @@ def type_string(value_type: ValueType | None) -> str:
             return "unknown"
 
 
+def check_countable(shape: Iterable[int], dtype: DType) -> None:
+    """Raise ValueError for the shape of an empty tensor that no array can have.
+
+    NumPy counts an array's bytes in signed 64 bits, those of an empty one as if its sizes of 0 were 1.
+    """
+    sizes = tuple(shape)
+    if prod(size or 1 for size in sizes) * dtype.itemsize >= 2**63:
+        raise ValueError(f"a tensor of shape {shape_text(sizes)} holds nothing, but its sizes are too large to count")
+
+
 def shape_text(shape: Iterable[Dimension]) -> str:
     """A shape for people: ``[1, N, ?]``."""
     return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
@@ -164,6 +175,7 @@ __all__ = [
     "TensorType",
     "Value",
     "ValueType",
+    "check_countable",
     "describe",
     "shape_text",
     "type_of",

@@ -6,7 +6,7 @@ import os
 
 from onnx import ModelProto
 
-from onnxeval.checks import function, graph, node, proto, shapes, sparse, tensor, types
+from onnxeval.checks import function, graph, node, proto, ranges, shapes, sparse, tensor, types
 from onnxeval.checks.file import read_source
 from onnxeval.checks.graph import declared_in
 from onnxeval.checks.held import tensors_of
@@ -16,7 +16,7 @@ from onnxeval.checks.views import Holder, Model, Node, Scope
 from onnxeval.loader import Loaded
 
 #: The families of rules; importing them fills the table.
-FAMILIES = (proto, graph, node, function, tensor, sparse, types, shapes)
+FAMILIES = (proto, graph, node, function, tensor, sparse, types, shapes, ranges)
 
 
 def check(model: str | os.PathLike[str] | bytes | ModelProto) -> list[Finding]:

@@ -160,7 +160,7 @@ def _absent(node: Node, what: str, names: list[str]) -> Faults:
         slot = slot_at(slots, place)
         if name or slot is None or slot.optional:
             continue
-        if not slot.variadic or (slot.homogeneous and what == "input"):
+        if not slot.variadic or what == "input":
             yield Fault(f"{node.where} {what} {place}", f'{schema.label} needs its {what} "{slot.name}", it is blank')
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from onnxeval.dtypes import Tensor
 from onnxeval.values import shape_text
 
@@ -37,8 +39,11 @@ def align(a: Tensor, b: Tensor, *, axis: int | None, broadcast: int) -> Tensor:
         return b.reshape(())
     start = a.ndim - b.ndim if axis is None else axis + a.ndim if axis < 0 else axis
     end = start + b.ndim
-    aligned = b.reshape(b.shape + (1,) * (a.ndim - end))
-    if not (start >= 0 and end <= a.ndim and broadcasts_to(aligned, a.shape)):
+    if start >= 0 and end <= a.ndim:
+        aligned = b.reshape(b.shape + (1,) * (a.ndim - end))
+    else:
+        aligned = None
+    if aligned is None or not broadcasts_to(aligned, a.shape):
         place = "at the end" if axis is None else f"at axis {axis}"
         raise ValueError(f"shape {shape_text(b.shape)} does not fit into {shape_text(a.shape)} {place}")
     return aligned
@@ -62,3 +67,11 @@ def broadcasts_to(b: Tensor, shape: tuple[int, ...]) -> bool:
     if b.ndim > len(shape):
         return False
     return all(size in (1, wanted) for size, wanted in zip(reversed(b.shape), reversed(shape), strict=False))
+
+
+def common_shape(*shapes: tuple[int, ...], what: str) -> tuple[int, ...]:
+    """The shape that all broadcast to. Raises ValueError where there is none; ``what`` says whose they are."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"{what} of shapes {' and '.join(map(shape_text, shapes))} do not broadcast") from None

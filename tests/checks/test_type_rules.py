@@ -57,6 +57,14 @@ EXAMPLES = {
         of("float[2,3] x, float[5,3] z", "y = Gemm<transB = 1>(x, z)"),
     ),
     "shape/conv": (conv("[1,4,5,5]", "[2,3,1,1]"), conv("[1,4,5,5]", "[2,2,1,1]", attributes="<group = 2>")),
+    "shape/attribute-range": (
+        of("float[2,3] x, float[3] s", "y = LayerNormalization<axis = 2>(x, s)"),
+        of("float[2,3] x, float[3] s", "y = LayerNormalization<axis = 1>(x, s)"),
+    ),
+    "shape/equation": (
+        of("float[2,3] x", 'y = Einsum<equation = "a-b">(x)'),
+        of("float[2,3] x", 'y = Einsum<equation = "a b -> ba">(x)'),
+    ),
     "type/declared-output": (
         of("float[2,3] x", "y = Neg(x)", "float[2,4]"),
         of("float[2,?] x".replace("?", "K"), "y = Neg(x)", "float[2,4]"),

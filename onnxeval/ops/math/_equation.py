@@ -11,7 +11,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.values import shape_text
 
 Labels = tuple[str, ...]
-_TERM = re.compile(r"([A-Za-z]*)(\.\.\.)?([A-Za-z]*)")
+_TERM = re.compile(r"([A-Za-z]*)(?:(\.\.\.)([A-Za-z]*))?")
 
 
 def read_equation(equation: str, shapes: list[tuple[int, ...]]) -> tuple[list[Labels], Labels]:
@@ -55,7 +55,7 @@ def _labels(equation: str, term: str, spread: int) -> Labels:
     if match is None:
         raise ValueError(f"the term {term!r} of {equation!r} is not made of letters and at most one ellipsis")
     before, ellipsis, after = match.groups()
-    return (*before, *(str(axis) for axis in range(spread) if ellipsis), *after)
+    return (*before, *(str(axis) for axis in range(spread) if ellipsis), *(after or ""))
 
 
 def _implicit_output(inputs: list[Labels], spread: int) -> Labels:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from onnxeval.dtypes import Tensor, is_integer, name_of
-from onnxeval.ops._broadcast import one_way
+from onnxeval.ops._broadcast import common_shape, one_way
 from onnxeval.ops._precision import in_float32
 from onnxeval.registry import op
 from onnxeval.values import shape_text
@@ -29,6 +29,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     if a.shape[-1] != inner:
         shapes = f"{shape_text(a.shape)} and {shape_text(b.shape)}"
         raise ValueError(f"shapes {shapes} do not multiply: {a.shape[-1]} columns meet {inner} rows")
+    common_shape(a.shape[:-2], b.shape[:-2], what="the stacks of matrices")
     result: Tensor = np.matmul(a, b)
     return result
 

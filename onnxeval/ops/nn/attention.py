@@ -93,6 +93,9 @@ def attention_without_padding(
     softmax_precision: int | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """As version 25, with masks that broadcast along the keys and are not padded. Source: Attention-23."""
+    for name, x in (("K", k), ("past_key", past_key)):
+        if x is not None and x.ndim not in (3, 4):
+            raise ValueError(f"{name} has rank {x.ndim}, expected 3 or 4")
     if attn_mask is not None and attn_mask.ndim:
         n_keys = k.shape[-2] + (past_key.shape[-2] if past_key is not None else 0)
         if attn_mask.shape[-1] not in (1, n_keys):

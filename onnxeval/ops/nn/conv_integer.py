@@ -38,8 +38,6 @@ def conv_integer(
     ``w_zero_point`` is a scalar or one for each feature map. A sum beyond 32 bits wraps around, as the text
     allows. Raises ValueError where shapes do not fit together. Source: ConvInteger-10.
     """
-    distances = _distances(x, 0 if x_zero_point is None else scalar(x_zero_point, name="x_zero_point"))
-    weights = _distances(w, 0 if w_zero_point is None else _per_map(w_zero_point, w, "w_zero_point")[:, None])
     windows = conv_windows(
         x,
         w,
@@ -50,6 +48,8 @@ def conv_integer(
         pads=pads,
         strides=strides,
     )
+    distances = _distances(x, 0 if x_zero_point is None else scalar(x_zero_point, name="x_zero_point"))
+    weights = _distances(w, 0 if w_zero_point is None else _per_map(w_zero_point, w, "w_zero_point")[:, None])
     return correlate(distances, weights, windows, group, allocate).astype(np.int64).astype(np.int32)
 
 
@@ -81,12 +81,6 @@ def qlinear_conv(
     Raises ValueError where shapes do not fit together, and where a scale is not a finite number or ``y_scale`` is
     zero. Source: QLinearConv-10.
     """
-    if w_scale.size != w_zero_point.size:
-        raise ValueError(f"w_scale has shape {w_scale.shape}, w_zero_point {w_zero_point.shape}, expected the same")
-    scales = scalar(x_scale, name="x_scale") * _per_map(w_scale.astype(np.float64), w, "w_scale")
-    divisor = scalar(y_scale, name="y_scale")
-    if not (np.isfinite(scales).all() and np.isfinite(divisor) and divisor):
-        raise ValueError(f"x_scale * w_scale {scales.ravel()} over y_scale {divisor} is not finite")
     windows = conv_windows(
         x,
         w,
@@ -97,6 +91,12 @@ def qlinear_conv(
         pads=pads,
         strides=strides,
     )
+    if w_scale.size != w_zero_point.size:
+        raise ValueError(f"w_scale has shape {w_scale.shape}, w_zero_point {w_zero_point.shape}, expected the same")
+    scales = scalar(x_scale, name="x_scale") * _per_map(w_scale.astype(np.float64), w, "w_scale")
+    divisor = scalar(y_scale, name="y_scale")
+    if not (np.isfinite(scales).all() and np.isfinite(divisor) and divisor):
+        raise ValueError(f"x_scale * w_scale {scales.ravel()} over y_scale {divisor} is not finite")
     check_bias(b, w.shape[0])
     distances = _distances(x, scalar(x_zero_point, name="x_zero_point"))
     weights = _distances(w, _per_map(w_zero_point, w, "w_zero_point")[:, None])

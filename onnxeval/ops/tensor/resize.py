@@ -89,6 +89,8 @@ def resize_by_scales(x: Tensor, scales: Tensor, *, mode: str, allocate: Allocate
     """``x`` with every axis resized, ``nearest`` or ``linear``. Source: Resize-10."""
     _known("mode", mode, ("nearest", "linear"))
     plan = _scaled(x.shape, scales.ravel().tolist(), [(0.0, 1.0)] * x.ndim)
+    if not all(axis.resized for axis in plan):
+        return allocate(tuple(axis.resized for axis in plan), x.dtype)
     where = {at: coordinates(axis, "asymmetric", allocate) for at, axis in enumerate(plan)}
     if mode == "nearest":
         rounding = {True: "floor", False: "ceil"}
@@ -182,7 +184,7 @@ def _sized(
     _known("keep_aspect_ratio_policy", policy, ("stretch", "not_larger", "not_smaller"))
     if min(sizes, default=0) < 0:
         raise ValueError(f"sizes {list(sizes)} hold a negative one")
-    if policy == "stretch":
+    if policy == "stretch" or not lengths:
         ratios = [Fraction(size, length or 1) for size, length in zip(sizes, lengths, strict=True)]
         resized = list(sizes)
     elif 0 in lengths:

@@ -13,7 +13,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._axes import normalise_axes
 from onnxeval.registry import op
-from onnxeval.values import Value
+from onnxeval.values import Value, check_countable
 
 
 @op("Identity", versions=(1, 13, 14, 16, 19, 21, 23, 24, 25))
@@ -62,6 +62,7 @@ def _reshaped(data: Tensor, wanted: list[int], *, allowzero: bool) -> Tensor:
         sizes[sizes.index(-1)] = data.size // others
     if prod(sizes) != data.size:
         raise ValueError(f"the {data.size} elements of {list(data.shape)} cannot become {sizes}")
+    check_countable(sizes, data.dtype)
     return data.reshape(sizes)
 
 

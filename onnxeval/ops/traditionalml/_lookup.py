@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxeval.dtypes import STRING, DType, Tensor
+from onnxeval.dtypes import STRING, DType, Tensor, is_float, is_integer, name_of
 
 ML = "ai.onnx.ml"
 
@@ -29,6 +29,15 @@ def only_one(**attributes: Sequence[Any] | Tensor | None) -> Tensor:
             raise ValueError(f"{name} has rank {value.ndim}, expected 1")
         return value
     return np.array(value, _DTYPES[type(value[0])])
+
+
+def numbers(tensor: Tensor, *, name: str) -> Tensor:
+    """An attribute's tensor that is a list of numbers. ValueError for another rank, TypeError for other elements."""
+    if not is_integer(tensor.dtype) and not is_float(tensor.dtype):
+        raise TypeError(f"{name} is {name_of(tensor.dtype)}, expected numbers")
+    if tensor.ndim != 1:
+        raise ValueError(f"{name} has rank {tensor.ndim}, expected 1")
+    return tensor
 
 
 def positions(x: Tensor, keys: Tensor) -> Tensor:

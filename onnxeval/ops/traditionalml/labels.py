@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxeval.dtypes import STRING, Tensor, is_float, name_of
+from onnxeval.dtypes import STRING, Tensor, integer_range, is_float, is_integer, name_of
 from onnxeval.ops.traditionalml._lookup import ML, only_one, positions
 from onnxeval.registry import op
 
@@ -114,7 +114,16 @@ def category_mapper(
 def _default(values: Tensor, number: float, integer: int, string: str) -> Tensor:
     if values.dtype == STRING:
         return np.array(string, STRING)
-    return np.array(number if is_float(values.dtype) else integer, values.dtype)
+    if is_float(values.dtype):
+        return np.array(number, values.dtype)
+    if not is_integer(values.dtype):
+        raise ValueError(f"values are {name_of(values.dtype)}, expected strings or numbers")
+    least, most = integer_range(values.dtype)
+    if not least <= integer <= most:
+        raise ValueError(
+            f"default_int64 {integer} is outside [{least}, {most}] of {name_of(values.dtype)}, the values' type"
+        )
+    return np.array(integer, values.dtype)
 
 
 def _bits(numbers: Tensor) -> Tensor:

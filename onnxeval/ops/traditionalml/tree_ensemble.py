@@ -6,7 +6,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
-from onnxeval.ops.traditionalml._lookup import ML, as_rows
+from onnxeval.ops.traditionalml._lookup import ML, as_rows, numbers
 from onnxeval.ops.traditionalml._scores import TRANSFORMS, transformed
 from onnxeval.ops.traditionalml._trees import BRANCHES, Members, Votes, aggregated, forest, same_length
 from onnxeval.registry import op
@@ -43,6 +43,10 @@ def tree_ensemble(
     A NaN goes the way that ``nodes_missing_value_tracks_true`` tells, whatever the comparison. ValueError where
     lengths differ, an index or an enumeration is outside, or a path in a tree never ends. Source: TreeEnsemble-5.
     """
+    tensors = {"nodes_modes": nodes_modes, "nodes_splits": nodes_splits, "leaf_weights": leaf_weights}
+    for name, tensor in {**tensors, "nodes_hitrates": nodes_hitrates, "membership_values": membership_values}.items():
+        if tensor is not None:
+            numbers(tensor, name=name)
     nodes = same_length(
         nodes_featureids=nodes_featureids,
         nodes_modes=nodes_modes,

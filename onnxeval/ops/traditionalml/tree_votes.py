@@ -9,7 +9,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
-from onnxeval.ops.traditionalml._lookup import ML, as_rows, only_one, positions
+from onnxeval.ops.traditionalml._lookup import ML, as_rows, numbers, only_one, positions
 from onnxeval.ops.traditionalml._scores import transformed, with_complement
 from onnxeval.ops.traditionalml._trees import BRANCHES, Forest, Votes, aggregated, forest, same_length
 from onnxeval.registry import op
@@ -220,4 +220,6 @@ class NodeIds:
 def _doubles(name: str, floats: tuple[float, ...] | None, doubles: Tensor | None) -> Tensor:
     if floats and doubles is not None:
         raise ValueError(f"{name} and {name}_as_tensor given, expected one")
-    return np.array(floats or (), np.float64) if doubles is None else doubles.astype(np.float64).reshape(-1)
+    if doubles is None:
+        return np.array(floats or (), np.float64)
+    return numbers(doubles, name=f"{name}_as_tensor").astype(np.float64)

@@ -87,9 +87,6 @@ def _gradients(
         raise ValueError(f"xs and zs name a tensor twice: {', '.join(names)}")
     if n_outputs > len(xs):
         raise ValueError(f"xs names {len(xs)} tensors, the node lists {n_outputs} outputs")
-    for name, given in zip(names, inputs, strict=True):
-        if given.value is None:
-            raise ValueError(f'the input for "{name}" is blank')
     for name, given in zip(xs, inputs, strict=False):
         _require(name, given, _FLOATS)
     tape = surroundings.tape

@@ -6,8 +6,6 @@ without the gradients. Each result has the type of its tensor.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from onnxeval.dtypes import Tensor
@@ -26,7 +24,7 @@ def adagrad(
 
     Raises ValueError where the tensors do not come in threes of one shape. Source: Adagrad-1.
     """
-    rate = scalar(R, name="R") / (1 + scalar(T, name="T") * decay_factor)
+    rate = float(np.float64(scalar(R, name="R")) / (1 + scalar(T, name="T") * decay_factor))
 
     def step(x: Tensor, gradient: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
         regularized = norm_coefficient * x + gradient
@@ -53,7 +51,7 @@ def adam(
     """
     rate, count = scalar(R, name="R"), scalar(T, name="T")
     if count > 0:
-        rate = rate * math.sqrt(1 - beta**count) / (1 - alpha**count)
+        rate = float(rate * np.sqrt(1 - np.float64(beta) ** count) / (1 - np.float64(alpha) ** count))
 
     def step(x: Tensor, gradient: Tensor, momentum: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         regularized = norm_coefficient * x + gradient

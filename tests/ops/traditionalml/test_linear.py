@@ -14,8 +14,15 @@ CLASSIFIER = {
     "classlabels_strings": None,
     "multi_class": 0,
     "post_transform": "NONE",
+    "allocate": np.empty,
 }
-REGRESSOR = {"coefficients": None, "intercepts": None, "targets": 1, "post_transform": "NONE"}
+REGRESSOR = {
+    "coefficients": None,
+    "intercepts": None,
+    "targets": 1,
+    "post_transform": "NONE",
+    "allocate": np.empty,
+}
 
 
 def by_hand(row, transform):
