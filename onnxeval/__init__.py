@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from onnxeval.model import load as load
     from onnxeval.registry import Registry as Registry
     from onnxeval.registry import op as op
+    from onnxeval.threads import set_num_threads as set_num_threads
 
 __version__ = "0.1.0"
 
@@ -46,6 +47,7 @@ _PUBLIC = {
     "check": "checks",
     "load": "model",
     "op": "registry",
+    "set_num_threads": "threads",
 }
 
 __all__ = ["__version__", *sorted(_PUBLIC)]

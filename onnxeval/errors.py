@@ -15,7 +15,8 @@ Anything else that escapes is a fault of onnxeval itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class OnnxEvalError(Exception):
@@ -37,6 +38,16 @@ class OnnxEvalError(Exception):
         return self
 
     _has_place = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle keeps, so that errors cross to other processes; __init__ takes other arguments than ``args``."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[OnnxEvalError], args: tuple[Any, ...], state: Mapping[str, Any]) -> OnnxEvalError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class ModelError(OnnxEvalError):

@@ -21,9 +21,10 @@ def execute(
 ) -> dict[str, Value]:
     """Every output of the plan, by name, in its order."""
     run.count(plan)
+    perform = run.observe(run_step)
     values = {"": None, **captured, **plan.constants, **feeds}
     for step in plan.steps:
-        for name, result in zip(step.outputs, run_step(step, values, run), strict=True):
+        for name, result in zip(step.outputs, perform(step, values, run), strict=True):
             if name:
                 values[name] = result  # noqa: PERF403  # not a new dictionary: later steps read this one
         for name in step.releases:
@@ -75,7 +76,7 @@ class Body:
 
     def run_step(self, step: Step, values: Mapping[str, Value]) -> tuple[Value, ...]:
         """The outputs of one step of the plan."""
-        return run_step(step, values, self._run)
+        return self._run.observe(run_step)(step, values, self._run)
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         plan = self._plan.plan_for(inputs) if isinstance(self._plan, TypedBody) else self._plan

@@ -14,6 +14,7 @@ import numpy as np
 
 from onnxeval.dtypes import DType, Tensor, name_of
 from onnxeval.errors import ResourceLimitError
+from onnxeval.observe import Observer, unobserved
 from onnxeval.values import check_countable, shape_text
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ class Limits:
 
 
 class Run:
-    """The state that one run shares with all its sub-plans."""
+    """The state that one run shares with all its sub-plans; ``observe`` wraps what runs their steps."""
 
-    def __init__(self, limits: Limits | None = None, seed: int | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, seed: int | None = None, observer: Observer = unobserved) -> None:
         self.limits = limits if limits is not None else Limits()
+        self.observe = observer
         self._memory = self.limits.memory if self.limits.memory is not None else _physical_memory()
         self._seed = seed
         self._steps = 0

@@ -21,11 +21,13 @@ from onnxeval.feeding import check_feeds
 from onnxeval.graph import constants_of, known_names
 from onnxeval.limits import Limits, Run
 from onnxeval.loader import Loaded, load_model
+from onnxeval.observe import Observer, unobserved
 from onnxeval.passes import optimise
 from onnxeval.plan import Plan
 from onnxeval.registry import STANDARD, Registry
 from onnxeval.results import contradiction, sizes_of
 from onnxeval.tensors import type_from
+from onnxeval.threads import heed_environment
 from onnxeval.values import Dimension, EmptyOptional, TensorType, Value, ValueType
 
 
@@ -111,12 +113,14 @@ class Model:
         reference: bool = False,
         seed: int | None = None,
         limits: Limits | None = None,
+        observer: Observer = unobserved,
     ) -> dict[str, Value]:
         """Compute the outputs, in the graph's order, or any values of the top-level graph by name.
 
         ``feeds`` maps input names to arrays, lists for sequences, dicts for maps, None for empty optionals. The
         results are arrays, `Sequence` lists, dicts, and None for an empty optional. ``seed`` makes random
-        operators without a seed of their own repeat themselves, ``reference`` runs the readable path (see `plan`).
+        operators without a seed of their own repeat themselves, ``reference`` runs the readable path (see `plan`),
+        ``observer`` wraps what runs the steps: `onnxeval.observe.Profile` is one.
 
         Raises InputError before anything runs where a feed does not fit, ModelError and UnsupportedOperators
         where the model cannot be compiled, NodeError and ResourceLimitError while it runs.
@@ -124,7 +128,7 @@ class Model:
         checked = check_feeds(self.inputs, feeds)
         plan = self.plan(outputs, checked, reference=reference)
         with np.errstate(all="ignore"):
-            results = execute(plan, checked, Run(limits, seed))
+            results = execute(plan, checked, Run(limits, seed, observer))
         self._compare(results, checked)
         return {name: None if isinstance(value, EmptyOptional) else value for name, value in results.items()}
 
@@ -160,6 +164,8 @@ def _declared(value: ValueInfoProto, *, optional: bool = False) -> Declared:
 def load(model: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     """Load a model from a path, from the bytes of a file, or from a ModelProto.
 
-    Raises ModelError where it is no model, or one whose graph contradicts itself.
+    Heeds ONNXEVAL_NUM_THREADS (see `onnxeval.threads`). Raises ModelError where it is no model, or one whose graph
+    contradicts itself.
     """
+    heed_environment()
     return Model(load_model(model))
