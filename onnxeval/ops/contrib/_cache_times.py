@@ -53,8 +53,6 @@ def times_of(
         queries = np.minimum(n_queries, after)
         if window is None and not (total == rows + n_keys or n_keys <= total <= rows):
             raise ValueError(f"total_sequence_length {total} does not fit a cache of {rows} and {n_keys} new keys")
-        if n_queries > 1 and not is_prompt and len(after) > 1:
-            raise ValueError(f"{n_queries} queries after a past are for a batch of 1, here are {len(after)}")
     else:
         queries = query_seqlens.reshape(-1).astype(np.int64)
         if past_length is None or len(queries) != len(after) or n_keys != n_queries:
@@ -76,6 +74,13 @@ def times_of(
     if np.any(kept > rows):
         raise ValueError(f"the cache holds {rows} rows, {past.tolist()} tokens are to be in it")
     return Times(queries, after - queries, new, past, kept, dropped, total, length, is_prompt)
+
+
+def for_batch(x: Tensor, name: str, batch: int) -> Tensor:
+    """``x`` of one number for each entry of the batch; ValueError where it has others."""
+    if x.size != batch:
+        raise ValueError(f"{name} has shape {shape_text(x.shape)}, expected [{batch}]")
+    return x
 
 
 def _resident(tokens: Tensor, capacity: int, window: int) -> Tensor:

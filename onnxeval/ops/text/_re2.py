@@ -1,4 +1,4 @@
-"""Whole-string matching in time linear in the string, whatever the pattern: all states at once, never back.
+"""Matching in time linear in the string, whatever the pattern: all states at once, never back.
 
 The states that a prefix can lead to are one set; what a set and a character lead to is computed when first met, and
 kept.
@@ -48,6 +48,35 @@ class Pattern:
                 return False
             previous = symbol
         return _ACCEPT in self._closure(states, self._context(previous, ""))
+
+    def search(self, text: str, start: int = 0) -> tuple[int, int] | None:
+        """Where the first match from ``start`` on begins and where the longest of those ends; None where there is none.
+
+        What stands before ``start`` counts for assertions.
+        """
+        best: tuple[int, int] | None = None
+        threads: dict[int, int] = {}  # a state -> the first place from which it was reached
+        for place in range(start, len(text) + 1):
+            if best is None:
+                for state in self._start:
+                    threads.setdefault(state, place)
+            symbol = text[place : place + 1]
+            context = self._context(text[place - 1] if place else "", symbol)
+            reached: dict[int, int] = {}
+            for begin in sorted(set(threads.values())):
+                for state in self._closure(frozenset(s for s, b in threads.items() if b == begin), context):
+                    reached.setdefault(state, begin)
+            if _ACCEPT in reached and (best is None or reached[_ACCEPT] <= best[0]):
+                best = (reached[_ACCEPT], place)
+            threads = {}
+            for state, begin in reached.items():
+                condition, following = self._states[state]
+                if callable(condition) and symbol and (best is None or begin <= best[0]) and condition(symbol):
+                    for one in following:
+                        threads[one] = min(begin, threads.get(one, begin))
+            if best is not None and not threads:
+                break
+        return best
 
     def _build(self, node: Node, following: int) -> int:
         """The state from which ``node`` leads to the state ``following``."""

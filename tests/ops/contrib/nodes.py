@@ -68,6 +68,27 @@ def theirs(op_type, inputs, **how):
     return results[0] if len(results) == 1 else results
 
 
+def theirs_sharing(op_type, inputs, shared, **how):
+    """As `theirs`, inputs being overwritten by outputs: ``shared`` is {place of the input: place of the output}."""
+    ort = pytest.importorskip("onnxruntime")
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    model = node_model(op_type, inputs, **how).SerializeToString()
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    held = {name: ort.OrtValue.ortvalue_from_numpy(x.copy()) for name, x in feeds_of(inputs).items()}
+    for name, value in held.items():
+        binding.bind_ortvalue_input(name, value)
+    for output in session.get_outputs():
+        source = next((i for i, o in shared.items() if output.name == f"y{o}"), None)
+        if source is None:
+            binding.bind_output(output.name)
+        else:
+            binding.bind_ortvalue_output(output.name, held[f"x{source}"])
+    session.run_with_iobinding(binding)
+    return binding.copy_outputs_to_cpu()
+
+
 def assert_agree(op_type, inputs, *, rtol=1e-5, atol=1e-6, **how):
     """Both give the same, of the same type and shape."""
     expected, given = theirs(op_type, inputs, **how), ours(op_type, inputs, **how)
