@@ -42,8 +42,8 @@ def as_declared(array: Tensor, declared: ValueType | None) -> Tensor:
 def _as_text(array: Tensor) -> Tensor:
     texts = array.astype(object)
     if array.dtype.kind == "S":
-        texts = np.frompyfunc(bytes.decode, 1, 1)(texts)
-        texts = texts if isinstance(texts, np.ndarray) else np.array(texts, object)
+        decoded: Any = np.frompyfunc(bytes.decode, 1, 1)(texts)
+        return decoded if isinstance(decoded, np.ndarray) else np.array(decoded, object)
     return texts
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,25 +23,31 @@ from onnxeval.registry import Kernel, op
 #: (data, axes counted from the front, whether to keep them with a size of 1) -> the reduced tensor
 Reduction: TypeAlias = Callable[[Tensor, tuple[int, ...], bool], Tensor]
 
+#: NumPy's own, without its types: they tell keepdims=True and keepdims=False apart, and know none that is a variable.
+_sum: Callable[..., Any] = np.sum
+_prod: Callable[..., Any] = np.prod
+_max: Callable[..., Any] = np.max
+_min: Callable[..., Any] = np.min
+
 
 def reduce_sum(data: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """0 for nothing. Source: ReduceSum-13."""
-    return np.asarray(np.sum(data, axes, data.dtype, keepdims=keepdims))
+    return np.asarray(_sum(data, axes, data.dtype, keepdims=keepdims))
 
 
 def reduce_prod(data: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """1 for nothing. Source: ReduceProd-18."""
-    return np.asarray(np.prod(data, axes, data.dtype, keepdims=keepdims))
+    return np.asarray(_prod(data, axes, data.dtype, keepdims=keepdims))
 
 
 def reduce_max(data: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """NaN where there is one; minus infinity, the type's least value or False for nothing. Source: ReduceMax-20."""
-    return np.asarray(np.max(data, axes, keepdims=keepdims, initial=_limits(data)[0]))
+    return np.asarray(_max(data, axes, keepdims=keepdims, initial=_limits(data)[0]))
 
 
 def reduce_min(data: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     """NaN where there is one; infinity, the type's greatest value or True for nothing. Source: ReduceMin-20."""
-    return np.asarray(np.min(data, axes, keepdims=keepdims, initial=_limits(data)[1]))
+    return np.asarray(_min(data, axes, keepdims=keepdims, initial=_limits(data)[1]))
 
 
 def reduce_mean(data: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
@@ -72,7 +78,7 @@ def reduce_l2(data: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     if is_integer(data.dtype):
         squares = np.asarray(_exact(data) ** 2, dtype=object)
         return _whole("L2 norm", _each(math.isqrt, reduce_sum(squares, axes, keepdims)), data)
-    norm = np.sqrt(np.sum(np.square(data, dtype=np.float64), axes, keepdims=keepdims))
+    norm = np.sqrt(_sum(np.square(data, dtype=np.float64), axes, keepdims=keepdims))
     return np.asarray(norm, data.dtype)
 
 

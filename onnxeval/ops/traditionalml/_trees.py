@@ -173,7 +173,7 @@ def aggregated(
     forest.check(x.shape[1])
     scores = allocate((x.shape[0], targets), np.dtype(np.float64))
     scores[...] = 0
-    per_row = forest.roots.size * max(np.bincount(votes.node).max(initial=1), 1)
+    per_row = forest.roots.size * max(int(np.bincount(votes.node).max(initial=1)), 1)
     rows = max(BLOCK // max(per_row, 1), 1)
     for first in range(0, x.shape[0], rows):
         leaves = forest.leaves(x[first : first + rows])
