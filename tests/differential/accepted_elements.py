@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxeval.dtypes import BY_ELEMENT_TYPE, FLOAT8E8M0, STRING, SUB_BYTE_BITS, DType, integer_range, is_float, is_integer
+from onnxeval.dtypes import BY_ELEMENT_TYPE, FLOAT8E5M2, FLOAT8E8M0, STRING, SUB_BYTE_BITS, DType, integer_range, is_float, is_integer
 
 from differential.accepted import accept
 from differential.cases import Node
@@ -68,6 +68,17 @@ def power_of_integers(node: Node) -> bool:
     return is_integer(node.inputs[0].dtype)
 
 
+@accept("Pow and large exponents", "Pow")
+def power_of_large_integers(node: Node) -> bool:
+    exponent = node.inputs[1]
+    return is_integer(exponent.dtype) and bool(np.any(np.abs(exponent.astype(float)) > 2**24))
+
+
+@accept("Casting to float8 without saturation", "Cast", "CastLike")
+def overflows_float8(node: Node) -> bool:
+    return target_of(node) == FLOAT8E5M2 and node.attribute("saturate") == 0
+
+
 @accept("Shrink of integers", "Shrink")
 def shrinks_integers(node: Node) -> bool:
     return is_integer(node.inputs[0].dtype)
@@ -106,7 +117,13 @@ def casts_narrow_zeros(node: Node) -> bool:
     return zeros and "float8" in x.dtype.name and target_of(node) == np.bool_
 
 
-@accept("Integer division by zero", "Div")
+@accept("Integer division by zero", "Div", "Mod")
 def divides_nothing_by_zero(node: Node) -> bool:
     a, b = node.inputs
     return is_integer(a.dtype) and 0 in (*a.shape, *b.shape) and bool(np.any(b == 0))
+
+
+@accept("Integer division that overflows", "Div", avoid=True)
+def divides_the_least_by_minus_one(node: Node) -> bool:
+    a, b = node.inputs
+    return a.dtype.kind == "i" and bool(np.any(a == np.iinfo(a.dtype).min) and np.any(b == -1))

@@ -19,9 +19,9 @@ def chooses_among_nans(node: Node) -> bool:
     return has_nan(node, 0)
 
 
-@accept("LogSoftmax of infinity", "LogSoftmax")
-def logarithms_of_infinity(node: Node) -> bool:
-    return is_infinite(node)
+@accept("LogSoftmax of NaN and infinity", "LogSoftmax")
+def logarithms_of_no_numbers(node: Node) -> bool:
+    return has_nan(node) or is_infinite(node)
 
 
 @accept("ReduceLogSum and ReduceLogSumExp of integers", "ReduceLogSum", "ReduceLogSumExp")
@@ -90,10 +90,12 @@ def reduces_nothing(node: Node) -> bool:
     return node.inputs[0].size == 0
 
 
-@accept("Products beyond the type", "ReduceProd")
-def multiplies_integers(node: Node) -> bool:
-    x = node.inputs[0]
-    return is_integer(x.dtype) and bool(np.abs(x[x != 0].astype(float)).prod() > np.iinfo(x.dtype).max)
+@accept("Sums and products beyond the type", "ReduceProd", "ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1", "ReduceL2")
+def gathers_integers(node: Node) -> bool:
+    x = np.abs(node.inputs[0].astype(float))
+    greatest = {"ReduceProd": np.prod(x[x != 0]), "ReduceSumSquare": np.sum(x * x), "ReduceL2": np.sum(x * x)}
+    limit = min(np.iinfo(node.inputs[0].dtype).max, 2**53) if is_integer(node.inputs[0].dtype) else np.inf
+    return bool(greatest.get(node.op_type, np.sum(x)) > limit)
 
 
 @accept("Resize of integers", "Resize", "Upsample")
@@ -116,3 +118,43 @@ def resizes_to_fractions(node: Node) -> bool:
 @accept("Resize of any rank", "Resize")
 def resizes_other_ranks(node: Node) -> bool:
     return node.attribute("mode") == "linear" and node.inputs[0].ndim in (1, 4, 5)
+
+
+@accept("Einsum of nothing", "Einsum", avoid=True)
+def multiplies_nothing(node: Node) -> bool:
+    return any(x.size == 0 for x in node.inputs)
+
+
+@accept("SplitToSequence and keepdims", "SplitToSequence")
+def splits_by_a_size(node: Node) -> bool:
+    return node.attribute("keepdims") == 0 and node.input(1) is not None
+
+
+@accept("StringSplit of an empty string", "StringSplit")
+def splits_nothing(node: Node) -> bool:
+    return bool(node.attribute("delimiter")) and bool(np.any(node.inputs[0] == ""))
+
+
+@accept("DynamicQuantizeLinear of zeros", "DynamicQuantizeLinear")
+def quantizes_zeros(node: Node) -> bool:
+    return not node.inputs[0].any()
+
+
+def crops(node: Node) -> bool:
+    return node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize" and node.input(1) is not None
+
+
+@accept("Resize and a region of interest", "Resize")
+def scales_a_region(node: Node) -> bool:
+    if not crops(node) or node.input(2) is None or node.inputs[2].size == 0:
+        return False
+    starts, ends = np.split(node.inputs[1], 2)
+    return bool(np.any(ends - starts != 1))
+
+
+@accept("Resize of an axis that keeps its length", "Resize")
+def keeps_a_length(node: Node) -> bool:
+    if not crops(node) or node.input(3) is None:
+        return False
+    axes = node.attribute("axes") or range(node.inputs[0].ndim)
+    return any(node.inputs[0].shape[axis] == size for axis, size in zip(axes, node.inputs[3], strict=True))

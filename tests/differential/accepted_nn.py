@@ -134,3 +134,8 @@ def softplus_within(node: Node) -> bool:
 @accept("LSTM and clip", "LSTM")
 def clips_cells(node: Node) -> bool:
     return node.attribute("clip") is not None
+
+
+@accept("auto_pad VALID with ceil_mode", "AveragePool", "MaxPool", "LpPool")
+def rounds_valid_up(node: Node) -> bool:
+    return node.attribute("auto_pad") == "VALID" and node.attribute("ceil_mode") == 1

@@ -87,6 +87,7 @@ _MISSING = (
     "Subgraph must have the shape set for all outputs",  # what onnxruntime asks of the Scan in a function body
     "does not match expected type",
     "must have same type as input",
+    "usage of initializer in graph expects",  # an optional of a type that cannot be fed
     "it cannot be linked to C type",  # maps from integers to strings have no way in
     "bound to different types",  # a function body that the types do not fit
     "is not currently registered or supported",

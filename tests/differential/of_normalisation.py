@@ -111,7 +111,7 @@ def attention(d: Drawing) -> Node:
     return d.node(q, k, v, mask, *pasts, lengths, wanted=wanted, **options)
 
 
-@strategy("CausalConvWithState", ulps=32, scaled=True, palettes=_SUMS)
+@strategy("CausalConvWithState", ulps=32, scaled=True, absolute=16, palettes=_SUMS)
 def causal_conv(d: Drawing) -> Node:
     batch, channels, length, kernel = d.integer(1, 2), d.integer(1, 3), d.integer(1, 4), d.integer(1, 3)
     bias = d.tensor(0, (channels,)) if d.flag() else None

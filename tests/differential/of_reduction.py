@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from onnxeval.dtypes import is_integer
+
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
+from differential.values import PALETTES
 
 #: Sums whose order is free: small numbers only, their sums are exact.
 _SUMS = ("plain",)
@@ -13,12 +16,13 @@ _SUMS = ("plain",)
 
 @strategy("ReduceMax", "ReduceMin", ulps=1)
 @strategy("ReduceSum", "ReduceMean", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", ulps=8, palettes=_SUMS)
-@strategy("ReduceLogSum", "ReduceLogSumExp", ulps=16, scaled=True, palettes=_SUMS)
+@strategy("ReduceLogSum", "ReduceLogSumExp", ulps=16, scaled=True, absolute=16, palettes=_SUMS)
 def reduce(d: Drawing) -> Node:
     shape = d.shape()
     axes = d.axes(len(shape), 1) if shape and d.flag() else None
     options = d.some(keepdims=d.integer(0, 1), noop_with_empty_axes=d.integer(0, 1))
-    x = d.tensor(0, shape)
+    # sums of integers are exact whatever they are
+    x = d.tensor(0, shape, d.one_of(*PALETTES) if is_integer(d.dtype(0)) else None)
     if d.has("axes"):
         return d.node(x, axes=axes, **options)
     given = d.one_of(None, []) if axes is None else axes

@@ -45,6 +45,12 @@ def upsample(d: Drawing) -> Node:
     return d.node(x, np.array(scales, np.float32), mode=mode)
 
 
+_MODES = (
+    *("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"),
+    *("tf_crop_and_resize", "half_pixel_symmetric"),
+)
+
+
 @strategy("Resize", ulps=64, scaled=True, palettes=_SUMS)
 def resize(d: Drawing) -> Node:
     mode = d.one_of("nearest", "linear", "cubic")
@@ -58,10 +64,7 @@ def resize(d: Drawing) -> Node:
     if d.version == 10:
         return d.node(x, scales, mode="linear" if mode == "cubic" else mode)
     options = d.some(
-        coordinate_transformation_mode=d.one_of(
-            "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"[: 99 * (d.version >= 19)]
-            or "asymmetric"
-        ),
+        coordinate_transformation_mode=d.one_of(*_MODES[: 6 if d.version >= 19 else 5]),
         nearest_mode=d.one_of("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
         cubic_coeff_a=d.one_of(-0.5, -0.75),
         exclude_outside=d.integer(0, 1),
@@ -74,12 +77,17 @@ def resize(d: Drawing) -> Node:
     if d.has("axes") and still and d.flag():
         axes = list(range(still, len(shape)))
     kept = scales if axes is None else scales[still:]
-    none = None if d.version >= 13 else np.zeros(0, np.float32)
+    roi = None if d.version >= 13 else np.zeros(0, np.float32)
+    if options.get("coordinate_transformation_mode") == "tf_crop_and_resize":
+        inset = [[0.0] * still + [0.25 * d.integer(0, 1) for _ in picture] for _ in range(2)]
+        region = [inset[0], [1 - size for size in inset[1]]]
+        roi = np.array([edge[still if axes is not None else 0 :] for edge in region], np.float32).ravel()
+        options |= d.some(extrapolation_value=9.0)
     if d.flag():
         sizes = [int(f * n) for f, n in zip(factors, shape, strict=True)]
         if axes is not None:
             sizes = sizes[still:]
             options |= d.some(keep_aspect_ratio_policy=d.one_of("stretch", "not_larger", "not_smaller"))
         no_scales = None if d.version >= 13 else np.zeros(0, np.float32)
-        return d.node(x, none, no_scales, np.array(sizes, np.int64), mode=mode, axes=axes, **options)
-    return d.node(x, none, kept, mode=mode, axes=axes, **options)
+        return d.node(x, roi, no_scales, np.array(sizes, np.int64), mode=mode, axes=axes, **options)
+    return d.node(x, roi, kept, mode=mode, axes=axes, **options)

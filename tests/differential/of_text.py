@@ -46,7 +46,7 @@ def regex(d: Drawing) -> Node:
 def tf_idf(d: Drawing) -> Node:
     dtype = d.dtype(0)
     grams = [[d.integer(0, 3) for _ in range(n)] for n in (1, 1, 2, 2, 3)]
-    grams[1] = [(grams[0][0] + 1) % 4]
+    grams[1], grams[3] = [(grams[0][0] + 1) % 4], [(grams[2][0] + 1) % 4, grams[3][1]]  # none twice
     pool = [number for gram in grams for number in gram]
     shape = (d.integer(1, 6),) if d.flag() else (d.integer(1, 2), d.integer(1, 6))
     x = d.integers(shape, 0, 4)

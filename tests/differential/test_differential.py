@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("onnxruntime")
@@ -106,7 +107,8 @@ def check(schema: Schema, strategy: Strategy, types: dict[str, str], count: int)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         drawing = Drawing(lambda low, high: data.draw(st.integers(low, high)), schema, types, strategy.palettes)
-        compare(strategy.draw(drawing), strategy)
+        with np.errstate(all="ignore"):
+            compare(strategy.draw(drawing), strategy)
 
     run()
 
@@ -140,4 +142,4 @@ def told(outcome: Outcome) -> str:
 def test_every_accepted_difference_was_met() -> None:
     if tested != SCHEMAS.keys():
         pytest.skip("only part of the suite ran")
-    assert not [entry for entry in ACCEPTED if not entry.avoid and entry not in met]
+    assert not [entry.when.__name__ for entry in ACCEPTED if not entry.avoid and entry not in met]

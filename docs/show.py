@@ -1,0 +1,97 @@
+"""One node in every engine that is installed: what the examples of differences.md call.
+
+    python -i docs/show.py
+    >>> show("Sign", [float("nan"), 2.0], opset=13)
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, helper
+from onnx.reference import ReferenceEvaluator
+
+import onnxeval
+from onnxeval.tensors import type_proto
+from onnxeval.values import MapType, TensorType, ValueType, type_of
+
+Engine = Callable[[ModelProto, dict[str, Any]], list[Any]]
+
+
+def _onnxeval(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
+    return list(onnxeval.load(model).run(feeds).values())
+
+
+def _onnxruntime(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    results: list[Any] = session.run(None, feeds)
+    return results
+
+
+def _reference(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
+    results: list[Any] = ReferenceEvaluator(model).run(None, feeds)
+    return results
+
+
+ENGINES: dict[str, Engine] = {"onnxeval": _onnxeval, "onnxruntime": _onnxruntime, "reference": _reference}
+
+
+def show(op_type: str, *inputs: Any, opset: int, outputs: int = 1, domain: str = "", **attributes: Any) -> None:
+    """Print what each engine makes of one node.
+
+    Inputs are arrays or what becomes one: floats are float32, integers int64; None leaves an input out, a dict is a map
+    from int64 to float32. ``opset`` is the version of ``domain``.
+    """
+    values = {f"x{i}": _value(x) for i, x in enumerate(inputs) if x is not None}
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    results = [f"y{i}" for i in range(outputs)]
+    graph = helper.make_graph(
+        [helper.make_node(op_type, names, results, domain=domain, **attributes)],
+        "example",
+        [helper.make_value_info(name, type_proto(_type(value))) for name, value in values.items()],
+        [helper.make_empty_tensor_value_info(name) for name in results],
+    )
+    opsets = [helper.make_opsetid(domain, opset), *([helper.make_opsetid("", 21)] if domain else [])]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    for name, engine in ENGINES.items():
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                told = "  ".join(map(_text, engine(model, values)))
+        except ImportError:
+            continue
+        except Exception:
+            # each engine has errors of its own
+            told = "refuses"
+        print(f"# {name:<12} {told}")
+
+
+def _value(x: Any) -> Any:
+    if isinstance(x, dict):
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        return np.asarray(x)
+    array = np.array(x)
+    if array.dtype.kind == "U":
+        return array.astype(object)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def _type(value: Any) -> ValueType:
+    """Maps are taken to hold float32, as Python's floats do not tell."""
+    return MapType(np.dtype(np.int64), TensorType(np.dtype(np.float32))) if isinstance(value, dict) else type_of(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (np.ndarray, np.generic)) and np.size(value) == 0:
+        return f"empty {list(np.shape(value))}"
+    if isinstance(value, (np.ndarray, np.generic)):
+        text = np.array2string(np.asarray(value), separator=", ", precision=6, max_line_width=1000)
+        return " ".join(text.split()).replace("[ ", "[")
+    return repr(value)
