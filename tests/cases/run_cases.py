@@ -3,10 +3,10 @@
 
     python run_cases.py [-k PART] [--check] [--dir DIR]
 
-A case that expects a value passes when `onnxeval.load(model).run(feeds)` gives it: dtype and shape exactly, floats within the
-case's rtol/atol, NaN equal to NaN. One that expects an error passes when load or run raises an `onnxeval.OnnxEvalError`
-(any other exception, a hang of 25 s or more than 6 GiB is a failure); where meta.json says `"run": "either"`, refusing and
-running are both right. With --check, `onnxeval.check(model)` must also give
+A case that expects a value passes when `onnxeval.load(model).run(feeds)` gives it: dtype and shape exactly, floats
+within the case's rtol/atol, NaN equal to NaN. One that expects an error passes when load or run raises an
+`onnxeval.OnnxEvalError` (any other exception, a hang of 25 s or more than 6 GiB is a failure); where meta.json says
+`"run": "either"`, refusing and running are both right. With --check, `onnxeval.check(model)` must also give
 the verdict in meta.json: `valid` (no finding of severity error), `invalid` (one at least), `either`.
 Prints each failure; the last line is `passed/total`.
 """

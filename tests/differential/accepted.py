@@ -30,7 +30,9 @@ class Accepted:
 ACCEPTED: list[Accepted] = []
 
 
-def accept(heading: str, *op_types: str, avoid: bool = False) -> Callable[[Callable[[Node], bool]], Callable[[Node], bool]]:
+def accept(
+    heading: str, *op_types: str, avoid: bool = False
+) -> Callable[[Callable[[Node], bool]], Callable[[Node], bool]]:
     """Register a predicate of nodes for which the results of these operators may differ."""
 
     def register(when: Callable[[Node], bool]) -> Callable[[Node], bool]:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-
-from onnxeval.dtypes import BY_ELEMENT_TYPE, FLOAT8E5M2, FLOAT8E8M0, STRING, SUB_BYTE_BITS, DType, integer_range, is_float, is_integer
-
 from differential.accepted import accept
 from differential.cases import Node
+
+from onnxeval.dtypes import (
+    BY_ELEMENT_TYPE,
+    FLOAT8E5M2,
+    FLOAT8E8M0,
+    STRING,
+    SUB_BYTE_BITS,
+    DType,
+    integer_range,
+    is_float,
+    is_integer,
+)
 
 
 def has_nan(node: Node, *places: int) -> bool:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-
-from onnxeval.dtypes import STRING, is_integer
-
 from differential.accepted import accept
 from differential.accepted_elements import has_nan, is_infinite
 from differential.cases import Node
+
+from onnxeval.dtypes import STRING, is_integer
 
 
 @accept("NaN in ArgMax and ArgMin", "ArgMax", "ArgMin")
@@ -90,7 +89,15 @@ def reduces_nothing(node: Node) -> bool:
     return node.inputs[0].size == 0
 
 
-@accept("Sums and products beyond the type", "ReduceProd", "ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL1", "ReduceL2")
+@accept(
+    "Sums and products beyond the type",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceSumSquare",
+    "ReduceL1",
+    "ReduceL2",
+)
 def gathers_integers(node: Node) -> bool:
     x = np.abs(node.inputs[0].astype(float))
     greatest = {"ReduceProd": np.prod(x[x != 0]), "ReduceSumSquare": np.sum(x * x), "ReduceL2": np.sum(x * x)}

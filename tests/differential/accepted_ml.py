@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import numpy_helper
-
 from differential.accepted import accept
 from differential.accepted_elements import has_nan
 from differential.cases import Node
+from onnx import numpy_helper
 
 _PREDICTORS = (
     "LinearRegressor",

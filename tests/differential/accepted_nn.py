@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-
-from onnxeval.dtypes import is_float, is_integer
-
 from differential.accepted import accept
 from differential.cases import Node
+
+from onnxeval.dtypes import is_float, is_integer
 
 
 @accept("Integer attention masks", "Attention")
@@ -37,6 +36,7 @@ def mask_for_all_queries(node: Node) -> bool:
 def shows_hidden_scores(node: Node) -> bool:
     hides = node.input(3) is not None or node.attribute("is_causal")
     return bool(hides) and node.attribute("qk_matmul_output_mode") == 2 and len(node.wanted) == 4
+
 
 _MOVING = ("AveragePool", "LpPool", "MaxPool", "Conv", "ConvInteger", "QLinearConv")
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+from differential.drawing import Strategy
 
 from onnxeval.dtypes import STRING, Tensor, is_float, name_of
 from onnxeval.values import Value
-
-from differential.drawing import Strategy
 
 
 def difference(ours: Value, theirs: Value, strategy: Strategy) -> str | None:

@@ -12,12 +12,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from differential.cases import Node
+from differential.values import PALETTES, random_array
 
 from onnxeval.dtypes import BY_NAME, DType, Tensor
 from onnxeval.schema import Schema
-
-from differential.cases import Node
-from differential.values import PALETTES, random_array
 
 #: The source of all choices: a whole number between two bounds, both included.
 Choose = Callable[[int, int], int]
@@ -104,9 +103,7 @@ class Drawing:
         rng = np.random.default_rng(self.integer(0, 2**20))
         return np.asarray(rng.integers(least, greatest, tuple(shape), endpoint=True)).astype(dtype)
 
-    def node(
-        self, *inputs: Any, wanted: tuple[bool, ...] = (True,), declared: Any = None, **attributes: Any
-    ) -> Node:
+    def node(self, *inputs: Any, wanted: tuple[bool, ...] = (True,), declared: Any = None, **attributes: Any) -> Node:
         """The node. Absent inputs at the end are cut off; attributes that are None or unknown to the version drop."""
         given = [np.asarray(value) if isinstance(value, np.generic) else value for value in inputs]
         while given and given[-1] is None:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from differential.cases import Node
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxeval
 from onnxeval.dtypes import BY_ELEMENT_TYPE, ELEMENT_TYPES, STRING, SUB_BYTE_BITS, DType
 from onnxeval.tensors import array_from
 from onnxeval.values import Value
-
-from differential.cases import Node
 
 ort = pytest.importorskip("onnxruntime")
 ort.set_default_logger_severity(4)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-
-from onnxeval.dtypes import BY_ELEMENT_TYPE, ELEMENT_TYPES, FLOAT8E8M0, STRING, is_float
-
 from differential.cases import Node
 from differential.drawing import Drawing, element_of, strategy
+
+from onnxeval.dtypes import BY_ELEMENT_TYPE, ELEMENT_TYPES, FLOAT8E8M0, STRING, is_float
 
 
 @strategy("Abs", "Ceil", "Floor", "Neg", "Not", "BitwiseNot", "Identity")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from differential.cases import Node
+from differential.drawing import Drawing, element_of, strategy
+from differential.of_text import packed
 
 from onnxeval.dtypes import STRING
 from onnxeval.tensors import type_proto
 from onnxeval.values import MapType, TensorType
-
-from differential.cases import Node
-from differential.drawing import Drawing, element_of, strategy
-from differential.of_text import packed
 
 ML = "ai.onnx.ml"
 _WORDS = ["", "a", "b", "A", "ab", "é"]
@@ -51,7 +50,9 @@ def impute(d: Drawing) -> Node:
     if x.dtype.kind == "f":
         values = {"imputed_value_floats": [d.integer(-4, 4) / 2 for _ in range(count)]}
         return d.node(x, replaced_value_float=d.one_of(float("nan"), 0.0, 1.0), **values)
-    return d.node(x, imputed_value_int64s=[d.integer(-4, 4) for _ in range(count)], replaced_value_int64=d.one_of(0, 1, -1))
+    return d.node(
+        x, imputed_value_int64s=[d.integer(-4, 4) for _ in range(count)], replaced_value_int64=d.one_of(0, 1, -1)
+    )
 
 
 @strategy("FeatureVectorizer", palettes=("plain",), domain=ML)
@@ -89,7 +90,9 @@ def encode_labels(d: Drawing) -> Node:
     defaults = d.some(default_int64=7, default_float=0.5, default_string="none")
     name = {np.dtype(np.int64): "int64s", np.dtype(np.float32): "floats", STRING: "strings"}.get(x.dtype)
     if name is None or (d.has("keys_tensor") and d.flag()):
-        dtype = np.dtype({"int64": np.int64, "float": x.dtype if x.dtype.kind == "f" else np.float32, "string": object}[target])
+        dtype = np.dtype(
+            {"int64": np.int64, "float": x.dtype if x.dtype.kind == "f" else np.float32, "string": object}[target]
+        )
         pairs = {"keys_tensor": packed("k", keys), "values_tensor": packed("v", np.array(values, dtype))}
         default = packed("d", np.array(["none"] if target == "string" else [7], dtype))
         return d.node(x, **pairs, **d.some(default_tensor=default))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
 
@@ -45,9 +44,7 @@ def quantized_matmul(d: Drawing) -> Node:
     a, b = (*batch, rows, inner), (*batch, inner, columns)
     scales = [d.one_of(np.array(0.5, np.float32), np.array([0.125], np.float32)).astype(d.dtype(1)) for _ in range(3)]
     points = [d.tensor(slot, scale.shape) for slot, scale in zip((2, 5, 7), scales, strict=True)]
-    return d.node(
-        d.tensor(0, a), scales[0], points[0], d.tensor(3, b), scales[1], points[1], scales[2], points[2]
-    )
+    return d.node(d.tensor(0, a), scales[0], points[0], d.tensor(3, b), scales[1], points[1], scales[2], points[2])
 
 
 @strategy("Gemm", ulps=16, scaled=True, palettes=_SUMS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
 

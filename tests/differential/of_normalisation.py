@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
 
@@ -21,7 +20,14 @@ def batch_normalization(d: Drawing) -> Node:
     wanted = (True,) * (3 if training else 1)
     options = d.some(epsilon=d.one_of(1e-3, 0.5), momentum=d.one_of(0.5, 0.0), spatial=1)
     return d.node(
-        d.tensor(0, shape), scale, bias, mean, variance.astype(d.dtype(4)), wanted=wanted, training_mode=training, **options
+        d.tensor(0, shape),
+        scale,
+        bias,
+        mean,
+        variance.astype(d.dtype(4)),
+        wanted=wanted,
+        training_mode=training,
+        **options,
     )
 
 
@@ -95,7 +101,9 @@ def attention(d: Drawing) -> Node:
         options = {}
     q, k, v = (d.tensor(slot, shape) for slot, shape in zip((0, 1, 2), shapes, strict=True))
     total = keys + past
-    mask_shape = d.one_of((queries, total), (1, 1, queries, total), (batch, heads, queries, total), (batch, 1, 1, total))
+    mask_shape = d.one_of(
+        (queries, total), (1, 1, queries, total), (batch, heads, queries, total), (batch, 1, 1, total)
+    )
     mask = d.tensor(3, mask_shape) if d.flag() else None
     if mask is not None and mask.dtype == bool:
         mask[..., 0] = True  # a row that attends to nothing is another question
@@ -104,7 +112,10 @@ def attention(d: Drawing) -> Node:
     if d.takes("nonpad_kv_seqlen") and not past and d.flag():
         lengths = d.integers((batch,), 1, keys)
     options |= d.some(
-        is_causal=d.integer(0, 1), scale=d.one_of(0.5, 1.0), softcap=d.one_of(2.0, 0.0), qk_matmul_output_mode=d.integer(0, 3)
+        is_causal=d.integer(0, 1),
+        scale=d.one_of(0.5, 1.0),
+        softcap=d.one_of(2.0, 0.0),
+        qk_matmul_output_mode=d.integer(0, 3),
     )
     count = d.one_of(3, 4) if past else d.one_of(1, 1, 4)
     wanted = (True, past > 0, past > 0, count == 4)[:count]
@@ -132,4 +143,3 @@ def linear_attention(d: Drawing) -> Node:
     beta = None if beta is None else beta.astype(q.dtype)
     options = {"q_num_heads": heads, "kv_num_heads": heads, "update_rule": rule}
     return d.node(q, k, v, state, decay, beta, wanted=(True, True), **options)
-

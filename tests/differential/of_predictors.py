@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
 from differential.of_text import packed

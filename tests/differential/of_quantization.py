@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-
-from onnxeval.dtypes import ELEMENT_TYPES
-
 from differential.cases import Node
 from differential.drawing import Drawing, element_of, strategy
+
+from onnxeval.dtypes import ELEMENT_TYPES
 
 
 def granularity(d: Drawing) -> tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]:

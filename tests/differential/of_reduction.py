@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-
-from onnxeval.dtypes import is_integer
-
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
 from differential.values import PALETTES
+
+from onnxeval.dtypes import is_integer
 
 #: Sums whose order is free: small numbers only, their sums are exact.
 _SUMS = ("plain",)

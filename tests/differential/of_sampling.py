@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
 
@@ -187,8 +186,12 @@ def scatter_elements(d: Drawing) -> Node:
     at = options.get("axis", 0) % len(shape)
     index_shape = [d.integer(1, size) for size in shape]
     if options.get("reduction", "none") == "none":
-        line = np.array(d.permutation(shape[at])[: index_shape[at]]).reshape([-1 if i == at else 1 for i in range(len(shape))])
-        indices = np.broadcast_to(line - shape[at] * d.integer(0, 1) * (d.version >= 11), index_shape).astype(d.dtype(1))
+        line = np.array(d.permutation(shape[at])[: index_shape[at]]).reshape(
+            [-1 if i == at else 1 for i in range(len(shape))]
+        )
+        indices = np.broadcast_to(line - shape[at] * d.integer(0, 1) * (d.version >= 11), index_shape).astype(
+            d.dtype(1)
+        )
     else:
         indices = d.integers(index_shape, -shape[at], shape[at] - 1, d.dtype(1))
     return d.node(d.tensor(0, shape), indices, d.tensor(2, index_shape), **options)
@@ -264,10 +267,10 @@ def reverse_sequence(d: Drawing) -> Node:
 
 @strategy("ConstantOfShape")
 def constant_of_shape(d: Drawing) -> Node:
+    from differential.drawing import element_of
     from onnx import helper
 
     from onnxeval.dtypes import BY_ELEMENT_TYPE, ELEMENT_TYPES
-    from differential.drawing import element_of
 
     types = sorted(ELEMENT_TYPES[element_of(name)] for name in d.schema.outputs[0].allowed)
     dtype = BY_ELEMENT_TYPE[d.one_of(*types)]
@@ -296,7 +299,9 @@ def pad(d: Drawing) -> Node:
     if d.has("pads"):
         return d.node(x, pads=amounts, mode=mode, **d.some(value=d.one_of(1.5, 0.0)))
     value = d.tensor(0, (), "plain") if d.flag() else None
-    return d.node(x, int64(amounts), value, None if axes is None else np.array(axes, d.one_of(np.int64, np.int32)), mode=mode)
+    return d.node(
+        x, int64(amounts), value, None if axes is None else np.array(axes, d.one_of(np.int64, np.int32)), mode=mode
+    )
 
 
 @strategy("CenterCropPad")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from differential.cases import Node
+from differential.drawing import Drawing, element_of, strategy
 from onnx import TensorProto, helper
 
 from onnxeval.dtypes import ELEMENT_TYPES, STRING
-
-from differential.cases import Node
-from differential.drawing import Drawing, element_of, strategy
 
 
 @strategy("StringConcat")

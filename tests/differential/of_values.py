@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from differential.cases import Node
+from differential.drawing import Drawing, element_of, strategy
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxeval.dtypes import ELEMENT_TYPES
 from onnxeval.tensors import type_proto
 from onnxeval.values import EmptyOptional, OptionalType, Sequence, SequenceType, TensorType, ValueType
-
-from differential.cases import Node
-from differential.drawing import Drawing, element_of, strategy
 
 
 def sequence(d: Drawing, dtype: np.dtype, shape: tuple[int, ...] | None = None, least: int = 0) -> Sequence:
@@ -174,14 +173,16 @@ def scan(d: Drawing) -> Node:
     axes = [d.integer(0, len(shape)) for shape in (row, other)]
     out_axes = [d.integer(0, len(shape)) for shape in (row, other)]
     options = d.some(
-        scan_input_directions=[d.integer(0, 1), d.integer(0, 1)], scan_output_directions=[d.integer(0, 1), d.integer(0, 1)]
+        scan_input_directions=[d.integer(0, 1), d.integer(0, 1)],
+        scan_output_directions=[d.integer(0, 1), d.integer(0, 1)],
     )
     if d.flag():
         options |= {"scan_input_axes": axes, "scan_output_axes": out_axes}
     else:
         axes = [0, 0]
     inputs = [
-        d.array(np.float32, (*shape[:axis], length, *shape[axis:])) for shape, axis in zip((row, other), axes, strict=True)
+        d.array(np.float32, (*shape[:axis], length, *shape[axis:]))
+        for shape, axis in zip((row, other), axes, strict=True)
     ]
     state = d.array(np.float32, row)
     return d.node(state, *inputs, wanted=(True,) * 3, body=running_sum(), num_scan_inputs=2, **options)
@@ -194,8 +195,7 @@ def scan_with_batches(d: Drawing) -> Node:
     options = d.some(directions=[d.integer(0, 1), d.integer(0, 1)])
     state = d.array(np.float32, (batch, *row))
     inputs = [d.array(np.float32, (batch, length, *shape)) for shape in (row, other)]
-    node = d.node(lengths, state, *inputs, wanted=(True,) * 3, body=running_sum(), num_scan_inputs=2, **options)
-    return node
+    return d.node(lengths, state, *inputs, wanted=(True,) * 3, body=running_sum(), num_scan_inputs=2, **options)
 
 
 def running_sum() -> Any:

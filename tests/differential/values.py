@@ -7,7 +7,7 @@ import numpy as np
 
 from onnxeval.dtypes import STRING, DType, Tensor, integer_range, is_float, is_integer
 
-#: plain: small numbers whose sums and products are exact; special: plain ones among the type's extremes; wide: any bits.
+#: plain: small numbers whose sums and products are exact; special: those among the type's extremes; wide: any bits.
 PALETTES = ("plain", "special", "wide")
 
 _WORDS = ("", "a", "b", "A", "ab", "ba", "é", "日本", "a b", "1")
