@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,25 +10,45 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.passes._rewrite import Evaluate, reads_of, rebuilt
 from onnxeval.plan import NOTHING, Plan, Step
+from onnxeval.values import Value
+
+#: Bytes that the folded constants of a model may take together. Weights that are stored narrow and widened in the
+#: model, as quantised ones are, would take many times what they do.
+ALLOWANCE = 1 << 26
 
 
 def fold_constants(plan: Plan, evaluate: Evaluate) -> Plan:
     """The plan without the steps that depend on nothing fed; what cannot be computed now is left to the run."""
-    return _folded(plan, evaluate, NOTHING)
+    return _folded(plan, evaluate, NOTHING, _Allowance(ALLOWANCE))
 
 
-def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor]) -> Plan:
+class _Allowance:
+    """How many bytes folded constants may still take. A step that reads more than that is not tried."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def covers(self, values: Iterable[Value]) -> bool:
+        return sum(value.nbytes for value in values if isinstance(value, np.ndarray)) <= self.left
+
+    def spend(self, values: Iterable[Value]) -> None:
+        self.left -= sum(value.nbytes for value in values if isinstance(value, np.ndarray) and value.base is None)
+
+
+def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowance: _Allowance) -> Plan:
     known = {name: around[name] for name in plan.captures if name in around}
     known.update(plan.constants)
     steps = []
     for step in plan.steps:
-        results = evaluate(step, known) if _is_constant(step, known) else None
-        if results is not None and all(isinstance(value, np.ndarray) for value in results if value is not None):
+        foldable = _is_constant(step, known) and allowance.covers(known[name] for name in reads_of(step))
+        results = evaluate(step, known) if foldable else None
+        if results is not None and _is_kept(results, allowance):
+            allowance.spend(results)
             for name, value in zip(step.outputs, results, strict=True):
                 if name:
                     known[name] = _frozen(value)
         else:
-            steps.append(_with_folded_bodies(step, evaluate, known))
+            steps.append(_with_folded_bodies(step, evaluate, known, allowance))
     return rebuilt(plan, steps, known)
 
 
@@ -37,10 +57,15 @@ def _is_constant(step: Step, known: Mapping[str, Tensor]) -> bool:
     return step.schema is not None and "rng" not in step.injected and all(name in known for name in reads_of(step))
 
 
-def _with_folded_bodies(step: Step, evaluate: Evaluate, known: Mapping[str, Tensor]) -> Step:
+def _is_kept(results: Sequence[Value], allowance: _Allowance) -> bool:
+    tensors_alone = all(isinstance(value, np.ndarray) for value in results if value is not None)
+    return tensors_alone and allowance.covers(results)
+
+
+def _with_folded_bodies(step: Step, evaluate: Evaluate, known: Mapping[str, Tensor], allowance: _Allowance) -> Step:
     """Sub-graphs see the constants around them. A plan that is followed step by step stays as it is."""
     bodies = {
-        name: _folded(body, evaluate, known) if isinstance(body, Plan) and name != "surroundings" else body
+        name: _folded(body, evaluate, known, allowance) if isinstance(body, Plan) and name != "surroundings" else body
         for name, body in step.subgraphs.items()
     }
     return replace(step, subgraphs=bodies) if bodies else step

@@ -147,3 +147,31 @@ def test_data_that_a_run_does_not_touch_takes_no_memory(tmp_path: Path) -> None:
     got = measured(path, {"i": [0, rows - 1, rows // 2]})
     assert got["sum"] == 1024
     assert got["peak"] - got["before"] < 16 * MB
+
+
+def test_weights_that_are_stored_narrow_stay_narrow(tmp_path: Path) -> None:
+    """A gigabyte of int8 behind DequantizeLinear would be four of float32 if all of it was widened beforehand."""
+    layers, width = 256, 2048
+    data = layers * width * width
+    nodes = " ".join(
+        f"d{i} = DequantizeLinear (w{i}, one) {'y' if i + 1 == layers else f'x{i + 1}'} = MatMul (x{i}, d{i})"
+        for i in range(layers)
+    )
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]> g (float[1, {width}] x0) => (float[1, {width}] y) '
+        f"<float one = {{1}}> {{ {nodes} }}"
+    )
+    with open(tmp_path / "weights", "wb") as file:
+        file.truncate(data)
+        for place in range(layers):
+            file.seek(place * width * width)
+            file.write(bytes([1]) * width)
+            tensor = model.graph.initializer.add(name=f"w{place}", data_type=TensorProto.INT8, dims=[width, width])
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value="weights")
+            tensor.external_data.add(key="offset", value=str(place * width * width))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    got = measured(path, {"x0": [[2.0] + [0.0] * (width - 1)]})
+    assert got["sum"] == 2 * width
+    assert data < got["peak"] < 1.3 * data
