@@ -107,8 +107,9 @@ def _heads(
                 f"{query.shape[-1]} features do not hold queries and keys of a state {shape_text(state.shape)}"
             )
         packed = query.reshape(tokens, -1).astype(np.float32)
-        q, k, v = np.split(packed, [rest // 2, rest], axis=1)
-        q, k, v = q.reshape(tokens, -1, size), k.reshape(tokens, -1, size), v.reshape(tokens, value_heads, value_size)
+        parts = np.split(packed, [rest // 2, rest], axis=1)
+        shapes_of_heads = ((-1, size), (-1, size), (value_heads, value_size))
+        q, k, v = (part.reshape(tokens, *heads) for part, heads in zip(parts, shapes_of_heads, strict=True))
     else:
         if any(x.ndim != len(leading) + 2 or x.shape[: len(leading)] != leading for x in (query, key, value)):
             shapes = ", ".join(shape_text(x.shape) for x in (query, key, value))
