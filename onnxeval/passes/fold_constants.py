@@ -31,8 +31,11 @@ class _Allowance:
     def covers(self, values: Iterable[Value]) -> bool:
         return sum(value.nbytes for value in values if isinstance(value, np.ndarray)) <= self.left
 
-    def spend(self, values: Iterable[Value]) -> None:
-        self.left -= sum(value.nbytes for value in values if isinstance(value, np.ndarray) and value.base is None)
+    def spend(self, results: Iterable[Value], inputs: Sequence[Tensor]) -> None:
+        """Account for results that are no views of what they were computed from."""
+        for result in results:
+            if isinstance(result, np.ndarray) and not any(np.may_share_memory(result, value) for value in inputs):
+                self.left -= result.nbytes
 
 
 def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowance: _Allowance) -> Plan:
@@ -40,10 +43,10 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
     known.update(plan.constants)
     steps = []
     for step in plan.steps:
-        foldable = _is_constant(step, known) and allowance.covers(known[name] for name in reads_of(step))
-        results = evaluate(step, known) if foldable else None
-        if results is not None and _is_kept(results, allowance):
-            allowance.spend(results)
+        inputs = [known[name] for name in reads_of(step)] if _is_constant(step, known) else None
+        results = evaluate(step, known) if inputs is not None and allowance.covers(inputs) else None
+        if inputs is not None and results is not None and _is_kept(results, allowance):
+            allowance.spend(results, inputs)
             for name, value in zip(step.outputs, results, strict=True):
                 if name:
                     known[name] = _frozen(value)
