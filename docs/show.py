@@ -1,8 +1,4 @@
-"""One node in every engine that is installed: what the examples of differences.md call.
-
-    python -i docs/show.py
-    >>> show("Sign", [float("nan"), 2.0], opset=13)
-"""
+"""One node in every engine that is installed: what the examples of differences.md call."""
 
 from __future__ import annotations
 
@@ -35,8 +31,7 @@ def _onnxruntime(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
 
 
 def _reference(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
-    results: list[Any] = ReferenceEvaluator(model).run(None, feeds)
-    return results
+    return list(ReferenceEvaluator(model).run(None, feeds))
 
 
 ENGINES: dict[str, Engine] = {"onnxeval": _onnxeval, "onnxruntime": _onnxruntime, "reference": _reference}
@@ -89,9 +84,20 @@ def _type(value: Any) -> ValueType:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, (np.ndarray, np.generic)) and np.size(value) == 0:
-        return f"empty {list(np.shape(value))}"
-    if isinstance(value, (np.ndarray, np.generic)):
-        text = np.array2string(np.asarray(value), separator=", ", precision=6, max_line_width=1000)
-        return " ".join(text.split()).replace("[ ", "[")
-    return repr(value)
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_text(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    array = np.asarray(value)
+    if array.size == 0:
+        return f"empty {list(array.shape)}"
+    return _nested(array.tolist())
+
+
+def _nested(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_nested, value))}]"
+    if not isinstance(value, float):
+        return repr(value)
+    text = f"{value:.6g}"
+    return text if any(mark in text for mark in ".en") else f"{text}.0"

@@ -5,8 +5,10 @@ Each entry's ``heading`` is one of docs/differences.md, which says more.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from differential.cases import Node
 
@@ -40,3 +42,9 @@ def accept(
         return when
 
     return register
+
+
+def load() -> None:
+    """Import the files that fill the table."""
+    for path in sorted(Path(__file__).parent.glob("accepted_*.py")):
+        importlib.import_module(f"differential.{path.stem}")

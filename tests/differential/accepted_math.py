@@ -74,11 +74,6 @@ def scatters_nan(node: Node) -> bool:
     return node.attribute("reduction") in ("max", "min") and has_nan(node)
 
 
-@accept("Function bodies that contradict the types", "CenterCropPad")
-def crops_by_int32(node: Node) -> bool:
-    return node.inputs[1].dtype == np.int32
-
-
 @accept("Windows of integers", "BlackmanWindow", "HammingWindow", "HannWindow")
 def whole_windows(node: Node) -> bool:
     return node.attribute("output_datatype") not in (1, 10, 11)

@@ -6,6 +6,7 @@ the difference must be in the table of accepted ones.
 """
 
 import importlib
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 pytest.importorskip("onnxruntime")
 
-from differential.accepted import ACCEPTED, Accepted
+from differential.accepted import ACCEPTED, Accepted, load
 from differential.cases import OLDEST_OPSET, Node, shown
 from differential.comparing import difference
 from differential.drawing import STRATEGIES, Drawing, Strategy, type_bindings
@@ -27,9 +28,9 @@ from onnxeval.schema import Schema, all_schemas, known_versions
 
 pytestmark = pytest.mark.slow
 
-for path in sorted(Path(__file__).parent.glob("*.py")):
-    if path.stem.startswith(("of_", "accepted_")):
-        importlib.import_module(f"differential.{path.stem}")
+load()
+for path in sorted(Path(__file__).parent.glob("of_*.py")):
+    importlib.import_module(f"differential.{path.stem}")
 
 #: Nodes a version gets in all, and each binding of its type variables at the least.
 NODES, NODES_PER_BINDING = 240, 10
@@ -82,8 +83,6 @@ def known_bindings(schema: Schema, strategy: Strategy) -> Iterator[dict[str, str
 
 
 def plain(schema: Schema, strategy: Strategy, types: dict[str, str], seed: int) -> Drawing:
-    import random
-
     return Drawing(random.Random(seed).randint, schema, types, strategy.palettes)
 
 
