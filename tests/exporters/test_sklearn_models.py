@@ -167,3 +167,29 @@ def test_neighbours_in_double_precision() -> None:
     model = neighbors.KNeighborsRegressor(3).fit(x[:100], y[:100])
     (got,) = run(converted(model, x), [x[100:]])
     assert_matches(got.ravel(), model.predict(x[100:]), 1e-7, 1e-9)
+
+
+@pytest.mark.parametrize(
+    "model", [neighbors.KNeighborsRegressor(3), gaussian_process.GaussianProcessRegressor()], ids=str
+)
+def test_distances_by_an_operator_of_onnxruntime(model: Any) -> None:
+    x, y = numbers(np.float64, 40, 3)
+    model.fit(x[:20], y[:20])
+    proto = converted(model, x, options={id(model): {"optim": "cdist"}})
+    assert "CDist" in {node.op_type for node in proto.graph.node}
+    (got,) = run(proto, [x[20:]])
+    assert_matches(got.ravel(), model.predict(x[20:]), 1e-7, 1e-9)
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11, 12, 13, 15, 18, 20, 21])
+def test_models_at_every_opset(opset: int) -> None:
+    x, y = classes()
+    parts = [
+        ("forest", ensemble.RandomForestClassifier(5, random_state=0)),
+        ("vectors", svm.SVC(probability=True, random_state=0)),
+        ("neighbours", neighbors.KNeighborsClassifier()),
+    ]
+    model = ensemble.VotingClassifier(parts, voting="soft", flatten_transform=False).fit(x, y)
+    label, scores = run(converted(model, x, target_opset={"": opset, "ai.onnx.ml": 1 if opset < 10 else 3}), [x])
+    assert_matches(label.ravel(), model.predict(x))
+    assert_matches(scores, model.predict_proba(x), 1e-3, 1e-4)

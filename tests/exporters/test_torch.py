@@ -168,3 +168,19 @@ def test_an_exported_network_that_was_optimised(tmp_path: Path, dynamo: bool, to
         model = optimiser.slim(str(path)) if tool == "onnxslim" else optimiser.simplify(str(path))[0]
         onnx.save(model, optimised)
     assert_matches(run(optimised, [x.numpy()])[0], wanted, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11, 12, 13, 14, 15, 17, 19])
+@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
+def test_recurrent_networks_at_old_opsets(tmp_path: Path, opset: int, layer: str) -> None:
+    module = modules.Recurrent(getattr(torch.nn, layer), bidirectional=True)
+    assert_exported(module, tmp_path, (torch.randn(7, 3, 6),), dynamo=False, opset_version=opset)
+
+
+@pytest.mark.parametrize("opset", [14, 15, 17, 20])
+def test_indexing_and_attention_at_old_opsets(tmp_path: Path, opset: int) -> None:
+    assert_exported(
+        modules.Indexing(), tmp_path, (torch.randn(2, 6), torch.tensor([1, 0])), dynamo=False, opset_version=opset
+    )
+    encoder = (torch.randint(0, 20, (2, 5)), torch.arange(5) > torch.tensor([[4], [2]]))
+    assert_exported(modules.Encoder(), tmp_path, encoder, dynamo=False, opset_version=opset)
