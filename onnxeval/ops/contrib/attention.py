@@ -14,12 +14,14 @@ from onnxeval.ops.contrib._attention import (
     checked_bias,
     extended,
     join_heads,
+    of_beams,
     padding_bias,
     single,
     split_heads,
 )
+from onnxeval.ops.contrib._projection import projected
 from onnxeval.ops.contrib._standard import standard
-from onnxeval.ops.contrib._typed import FLOATS, INT32, microsoft_op
+from onnxeval.ops.contrib._typed import FLOAT16, FLOAT32, FLOATS, INT32, microsoft_op
 from onnxeval.values import shape_text
 
 
@@ -59,7 +61,7 @@ def attention(
     if past_present_share_buffer and past is not None and length is None:
         raise ValueError("past_present_share_buffer needs past_sequence_length, which is absent")
     results = attended(
-        _projected(x, weights, bias, qkv_hidden_sizes),
+        projected(x, weights, bias, qkv_hidden_sizes),
         mask_index,
         past,
         attention_bias,
@@ -75,12 +77,62 @@ def attention(
     return tuple(result.astype(x.dtype) for result in results)
 
 
+@microsoft_op("DecoderMaskedSelfAttention", "TTTMTTMMM", T=(FLOAT32, FLOAT16), M=(INT32,))
+def decoder_masked_self_attention(
+    x: Tensor,
+    weights: Tensor,
+    bias: Tensor,
+    mask_index: Tensor | None,
+    past: Tensor,
+    attention_bias: Tensor | None,
+    past_sequence_length: Tensor,
+    beam_width: Tensor | None,
+    cache_indirection: Tensor | None,
+    *,
+    do_rotary: int = 0,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    past_present_share_buffer: int = 0,
+    scale: float = 0.0,
+    n_outputs: int,
+) -> tuple[Tensor, ...]:
+    """`attention` of one token a row (B, 1, E).
+
+    ``beam_width`` beams need ``cache_indirection`` as in MultiHeadAttention. Keys in a buffer lie in the order of the
+    axes, not as onnxruntime's device kernels have them.
+
+    Raises ValueError where shapes do not fit together. Source: com.microsoft.DecoderMaskedSelfAttention-1.
+    """
+    if x.ndim != 3 or x.shape[1] != 1:
+        raise ValueError(f"the input has shape {shape_text(x.shape)}, expected one token a row: [B, 1, E]")
+    if (single(beam_width, "beam_width") or 1) > 1 and cache_indirection is None:
+        raise ValueError("beams need cache_indirection, which is absent")
+    length = single(past_sequence_length, "past_sequence_length") if past_present_share_buffer else None
+    results = attended(
+        projected(x, weights, bias, ()),
+        mask_index,
+        past,
+        attention_bias,
+        length,
+        cache_indirection,
+        do_rotary=do_rotary,
+        mask_filter_value=mask_filter_value,
+        num_heads=num_heads,
+        rotary_embedding_dim=0,
+        scale=scale,
+        unidirectional=0,
+        n_outputs=n_outputs,
+    )
+    return tuple(result.astype(x.dtype) for result in results)
+
+
 def attended(
     projected: Sequence[Tensor],
     mask_index: Tensor | None,
     past: Tensor | None,
     attention_bias: Tensor | None,
     length: int | None,
+    indirection: Tensor | None = None,
     *,
     do_rotary: int,
     mask_filter_value: float,
@@ -92,7 +144,8 @@ def attended(
 ) -> tuple[Tensor, ...]:
     """(Y, present where it is asked for) in float32, of queries, keys and values (B, S, D or Dv).
 
-    ``length`` is how much of ``past`` is filled where that is a buffer. All else is as in `attention`.
+    ``length`` is how much of ``past`` is filled where that is a buffer, ``indirection`` which beam its tokens are of.
+    All else is as in `attention`.
     """
     q, k, v = (split_heads(part, num_heads, "the projection") for part in projected)
     past_key, past_value = _halves(past, q, v)
@@ -101,6 +154,8 @@ def attended(
         q, k = (_turned(part, n_past, rotary_embedding_dim) for part in (q, k))
     keys, present_key = extended(past_key, k, length, "past")
     values, present_value = extended(past_value, v, length, "past")
+    if indirection is not None:
+        keys, values = (of_beams(part, indirection, n_past) for part in (keys, values))
     shape = (*q.shape[:3], keys.shape[2])
     total = causal_bias(n_past, *shape[2:]) if unidirectional else None
     if mask_index is not None:
@@ -114,23 +169,6 @@ def attended(
     if q.shape != v.shape:
         raise ValueError(f"heads of keys have size {q.shape[3]}, of values {v.shape[3]}: they make no present")
     return (*results, np.stack([present_key, present_value]))
-
-
-def _projected(x: Tensor, weights: Tensor, bias: Tensor | None, sizes: Sequence[int]) -> list[Tensor]:
-    """Queries, keys and values (B, S, D or Dv) in float32."""
-    if x.ndim != 3 or weights.ndim != 2 or weights.shape[0] != x.shape[2]:
-        shapes = f"{shape_text(x.shape)} and {shape_text(weights.shape)}"
-        raise ValueError(f"the input and the weights have shapes {shapes}, expected [B, S, E] and [E, D + D + Dv]")
-    width = weights.shape[1]
-    sizes = tuple(sizes) or (width // 3,) * 3
-    if len(sizes) != 3 or sum(sizes) != width or min(sizes) < 1 or sizes[0] != sizes[1]:
-        raise ValueError(f"weights of {width} columns do not hold queries, keys and values of sizes {list(sizes)}")
-    if bias is not None and bias.shape != (width,):
-        raise ValueError(f"the bias has shape {shape_text(bias.shape)}, expected [{width}]")
-    product = x.astype(np.float32) @ weights.astype(np.float32)
-    if bias is not None:
-        product += bias.astype(np.float32)
-    return np.split(product, np.cumsum(sizes)[:2], axis=2)
 
 
 def _halves(past: Tensor | None, q: Tensor, v: Tensor) -> tuple[Tensor, Tensor] | tuple[None, None]:

@@ -1,7 +1,8 @@
-"""CausalConvWithState of onnxruntime: spaced kernels, channels last, and states that are kept."""
+"""Convolutions of onnxruntime over the past: spaced kernels, channels last, and states that are kept."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._precision import in_float32
 from onnxeval.ops.contrib import _curves as curves
-from onnxeval.ops.contrib._typed import FLOATS, microsoft_op
+from onnxeval.ops.contrib._typed import FLOATS, INT32, microsoft_op
 from onnxeval.ops.contrib.linear_attention import LONGEST_WINDOW
 from onnxeval.values import shape_text
 
@@ -80,6 +81,59 @@ def causal_conv_with_state(
         return y, states[0]
     blank = [np.zeros(shape, x.dtype)] * (state_window - len(states))
     return y, np.stack([*blank, *states])
+
+
+@microsoft_op("VarlenCausalConvWithState", "TTMTTMTT", T=FLOATS, M=(INT32,))
+@in_float32
+def varlen_causal_conv_with_state(
+    x: Tensor,
+    weight: Tensor,
+    cumulative_sequence_length: Tensor,
+    bias: Tensor | None,
+    initial_state: Tensor,
+    capture_count: Tensor | None,
+    kernel_delta: Tensor | None,
+    previous_mask: Tensor | None,
+    *,
+    activation: str = "none",
+    delta_offset: int = 0,  # noqa: ARG001  says more of the deltas
+    dilation: int = 1,
+    group_size: int = 1,  # noqa: ARG001  says more of the deltas
+    state_update_capacity: int = 0,
+) -> tuple[Tensor, ...]:
+    """Tokens (total, C) of sequences that end at the sums (B + 1,) -> (Y, states, the first tokens).
+
+    Each sequence is convolved as in `causal_conv_with_state`, from its state (B, C, (k - 1) * ``dilation``) on. The
+    third output, with a ``state_update_capacity`` n, is (B, n, C): as many of the first tokens as ``capture_count``
+    (B,) says and there are, then zeros.
+
+    Raises ValueError where shapes do not fit together, and for deltas of the kernel, which are for devices alone.
+    Source: com.microsoft.VarlenCausalConvWithState-1.
+    """
+    if kernel_delta is not None or previous_mask is not None:
+        raise ValueError("kernels that change from token to token are for devices alone")
+    if not 0 <= state_update_capacity <= LONGEST_WINDOW or (capture_count is None) == (state_update_capacity > 0):
+        raise ValueError(f"state_update_capacity {state_update_capacity} and capture_count do not go together")
+    ends = cumulative_sequence_length
+    if x.ndim != 2 or ends.ndim != 1 or not ends.size or ends[0] or ends[-1] != len(x) or np.any(np.diff(ends) < 1):
+        raise ValueError(f"the input has shape {shape_text(x.shape)}, its sequences end at {ends.tolist()}")
+    batch, channels = len(ends) - 1, x.shape[1]
+    if initial_state.ndim != 3 or len(initial_state) != batch:
+        raise ValueError(f"initial_state has shape {shape_text(initial_state.shape)}, expected [{batch}, C, n]")
+    if capture_count is not None and capture_count.shape != (batch,):
+        raise ValueError(f"capture_count has shape {shape_text(capture_count.shape)}, expected [{batch}]")
+    y, states = np.zeros_like(x), np.zeros_like(initial_state)
+    captured = np.zeros((batch, state_update_capacity, channels), x.dtype)
+    for entry, (start, end) in enumerate(itertools.pairwise(ends.tolist())):
+        past = initial_state[entry : entry + 1]
+        one, state = causal_conv_with_state(
+            x[np.newaxis, start:end].swapaxes(1, 2), weight, bias, past, activation=activation, dilation=dilation
+        )
+        y[start:end], states[entry] = one[0].T, state[0]
+        if capture_count is not None:
+            count = max(0, min(int(capture_count[entry]), state_update_capacity, end - start))
+            captured[entry, :count] = x[start : start + count]
+    return (y, states, captured) if state_update_capacity else (y, states)
 
 
 def _channels_first(x: Tensor) -> Tensor:

@@ -131,3 +131,37 @@ def test_rotation(dim) -> None:
 def test_faults(inputs, attributes, message) -> None:
     with pytest.raises(NodeError, match=message):
         ours("Attention", inputs, num_heads=HEADS, outputs=2, **attributes)
+
+
+@pytest.mark.parametrize("in_buffer", [False, True])
+@pytest.mark.parametrize("beams", [1, 2])
+def test_decoding_a_token_at_a_time(in_buffer, beams) -> None:
+    room = PAST + 3 if in_buffer else PAST
+    past = normal(2, BATCH, HEADS, room, SIZE)
+    x, mask = X[:, :1], np.ones((BATCH, PAST + 1), np.int32)
+    mask[1, 2] = 0
+    q, k, v = projected(x)
+    source = np.arange(BATCH)[:, None].repeat(PAST, axis=1)
+    indirection = None
+    if beams > 1:
+        indirection = np.random.default_rng(3).integers(0, beams, (BATCH // beams, beams, room)).astype(np.int32)
+        first = np.arange(BATCH) // beams * beams
+        source = first[:, None] + indirection.reshape(BATCH, room)[:, :PAST]
+    before = [np.stack([half[rows, :, np.arange(PAST)].swapaxes(0, 1) for rows in source]) for half in past]
+    keys, values = (np.concatenate([old, new], axis=2) for old, new in zip(before, (k, v), strict=True))
+    y, _ = by_hand(q, keys, values, lambda b, i, j: mask[b, j] == 0)
+    present = np.zeros((2, BATCH, HEADS, max(room, PAST + 1), SIZE))
+    present[:, :, :, :room] = past
+    present[:, :, :, PAST] = np.stack([k, v])[:, :, :, 0]
+    inputs = [x, WEIGHTS, BIAS, mask, past, None, whole(PAST), whole(beams), indirection]
+    how = {"num_heads": HEADS, "past_present_share_buffer": int(in_buffer), "outputs": 2}
+    assert_close(ours("DecoderMaskedSelfAttention", inputs, **how), (joined(y), present), atol=1e-5)
+
+
+def test_faults_of_decoding() -> None:
+    past = normal(2, BATCH, HEADS, PAST, SIZE)
+    with pytest.raises(NodeError, match="expected one token a row"):
+        ours("DecoderMaskedSelfAttention", [X, WEIGHTS, BIAS, None, past, None, whole(PAST)], num_heads=HEADS)
+    inputs = [X[:, :1], WEIGHTS, BIAS, None, past, None, whole(PAST), whole(2)]
+    with pytest.raises(NodeError, match="beams need cache_indirection"):
+        ours("DecoderMaskedSelfAttention", inputs, num_heads=HEADS)

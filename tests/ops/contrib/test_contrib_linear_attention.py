@@ -1,5 +1,7 @@
 """LinearAttention, its gates and causal convolutions of com.microsoft, token by token, and against onnxruntime."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -227,3 +229,54 @@ def test_a_window_of_past_elements(length) -> None:
 def test_faults_of_convolutions(inputs, attributes, message) -> None:
     with pytest.raises(NodeError, match=message):
         ours("CausalConvWithState", inputs, outputs=2, **attributes)
+
+
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("activation", ["none", "silu"])
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("capacity", [0, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_convolutions_of_packed_sequences(dilation, activation, with_bias, capacity, dtype) -> None:
+    x, weight, past = (
+        normal(9, 3).astype(dtype),
+        normal(3, 1, 3).astype(dtype),
+        normal(3, 3, 2 * dilation).astype(dtype),
+    )
+    bias = normal(3).astype(dtype) if with_bias else None
+    ends, counts = np.array([0, 3, 4, 9], np.int32), np.array([2, 5, -1], np.int32)
+    y, states, captured = np.zeros((9, 3)), np.zeros(past.shape), np.zeros((3, capacity, 3))
+    for b, (start, end) in enumerate(itertools.pairwise(ends)):
+        one, seen = convolution_by_hand(
+            x[None, start:end].swapaxes(1, 2), weight, bias, past[[b]], dilation, activation
+        )
+        y[start:end], states[b] = one[0].T, seen[0, :, end - start :]
+        count = max(0, min(counts[b], capacity, end - start))
+        captured[b, :count] = x[start : start + count]
+    inputs = [x, weight, ends, bias, past, counts if capacity else None]
+    how = {"dilation": dilation, "activation": activation, "state_update_capacity": capacity or None}
+    how["outputs"] = 3 if capacity else 2
+    given = ours("VarlenCausalConvWithState", inputs, **how)
+    close = 1e-5 if dtype == np.float32 else 5e-3
+    for our, expected in zip(given, (y, states, captured), strict=False):
+        assert our.dtype == dtype
+        np.testing.assert_allclose(our, expected, rtol=close, atol=close)
+    assert_agree("VarlenCausalConvWithState", inputs, **how, rtol=close / 2, atol=close / 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "attributes", "message"),
+    [
+        ({2: np.array([0, 3, 3], np.int32)}, {}, r"its sequences end at \[0, 3, 3\]"),
+        ({2: np.array([0, 3], np.int32)}, {}, r"expected \[1, C, n\]"),
+        ({4: normal(2, 3, 3)}, {}, r"past_state has shape \[1, 3, 3\]"),
+        ({5: np.array([1, 1], np.int32)}, {}, "do not go together"),
+        ({5: np.array([1], np.int32)}, {"state_update_capacity": 2}, "capture_count has shape"),
+        ({6: normal(3, 2, 3), 7: normal(3, 1)}, {}, "for devices alone"),
+    ],
+)
+def test_faults_of_packed_sequences(change, attributes, message) -> None:
+    inputs = [normal(3, 3), normal(3, 1, 3), np.array([0, 1, 3], np.int32), None, normal(2, 3, 2), None, None, None]
+    for place, x in change.items():
+        inputs[place] = x
+    with pytest.raises(NodeError, match=message):
+        ours("VarlenCausalConvWithState", inputs, outputs=2, **attributes)
