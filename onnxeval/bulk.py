@@ -26,6 +26,7 @@ _LARGE_DATA = 2**16
 #: Protobuf's parser goes no deeper.
 _DEEPEST = 100
 
+_LONGEST_NUMBER = 10
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 _TENSOR = TensorProto.DESCRIPTOR
 _RAW_DATA = _TENSOR.fields_by_name["raw_data"].number
@@ -70,10 +71,10 @@ class _Reader:
             raise _NotSimpleError
         parts: list[bytes] = []
         fields = descriptor.fields_by_number
-        while self.stream.tell() < end:
-            key, number, length = self._head(end)
+        while (place := self.stream.tell()) < end:
+            key, number, length = self._head(place, end)
             inner = fields[number].message_type if number in fields else None
-            if length < _LARGE_DATA or inner is None:
+            if inner is None or length < _LARGE_DATA or key[0] & 7 != _LENGTH:
                 parts += (key, self._bytes(length))
                 continue
             place = self.stream.tell()
@@ -89,9 +90,9 @@ class _Reader:
         parts: list[bytes] = []
         data: tuple[int, int] | None = None
         simple = True
-        while self.stream.tell() < end:
-            key, number, length = self._head(end)
-            if number == _RAW_DATA and data is None and length >= _LARGE_DATA:
+        while (place := self.stream.tell()) < end:
+            key, number, length = self._head(place, end)
+            if number == _RAW_DATA and data is None and length >= _LARGE_DATA and key[0] & 7 == _LENGTH:
                 data = (self.stream.tell(), length)
                 self.stream.seek(length, 1)
             else:
@@ -117,8 +118,11 @@ class _Reader:
         message: bytes = reference.SerializeToString()
         return message
 
-    def _head(self, end: int) -> tuple[bytes, int, int]:
-        """The bytes before a field's content, its number, and how long its content is, which is inside ``end``."""
+    def _head(self, place: int, end: int) -> tuple[bytes, int, int]:
+        """Of the field at ``place``: the bytes before its content, its number, how long its content is.
+
+        The content does not go beyond ``end``.
+        """
         key, value = self._number()
         wire_type = value & 7
         if wire_type == _LENGTH:
@@ -131,21 +135,20 @@ class _Reader:
             length = 8 if wire_type == _EIGHT_BYTES else 4
         else:
             raise _NotSimpleError
-        if self.stream.tell() + length > end:
+        if place + len(key) + length > end:
             raise _NotSimpleError
         return key, value >> 3, length
 
     def _number(self) -> tuple[bytes, int]:
         """A base-128 number: its bytes and its value."""
-        data = b""
-        value = 0
-        while len(data) < 10:
-            byte = self._bytes(1)
-            data += byte
-            value |= (byte[0] & 127) << 7 * (len(data) - 1)
-            if byte[0] < 128:
-                return data, value
-        raise _NotSimpleError
+        data = self._bytes(1)
+        value = data[0] & 127
+        while data[-1] > 127:
+            if len(data) == _LONGEST_NUMBER:
+                raise _NotSimpleError
+            data += self._bytes(1)
+            value |= (data[-1] & 127) << 7 * (len(data) - 1)
+        return data, value
 
     def _bytes(self, count: int) -> bytes:
         data: bytes = self.stream.read(count)
