@@ -184,3 +184,11 @@ def test_indexing_and_attention_at_old_opsets(tmp_path: Path, opset: int) -> Non
     )
     encoder = (torch.randint(0, 20, (2, 5)), torch.arange(5) > torch.tensor([[4], [2]]))
     assert_exported(modules.Encoder(), tmp_path, encoder, dynamo=False, opset_version=opset)
+
+
+@pytest.mark.parametrize("options", [{"optimize": False}, {"external_data": True}, {"external_data": False}], ids=str)
+def test_an_export_as_functions_or_with_its_weights_outside(tmp_path: Path, options: dict) -> None:
+    words = torch.randint(0, 20, (2, 5))
+    mask = torch.arange(5) > torch.tensor([[4], [2]])
+    assert_exported(modules.Encoder(), tmp_path, (words, mask), dynamo=True, **options)
+    assert (tmp_path / "model.onnx.data").exists() == options.get("external_data", True)
