@@ -71,12 +71,13 @@ def _data(array: Tensor) -> Any:
     if array.dtype.kind == "c":
         return _data(np.stack([array.real, array.imag], axis=-1))
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        names = np.frompyfunc(_special, 1, 1)(array)
+        names = np.frompyfunc(float_form, 1, 1)(array)
         return names.tolist() if isinstance(names, np.ndarray) else names
     return array.tolist()
 
 
-def _special(element: Any) -> float | str:
+def float_form(element: Any) -> float | str:
+    """A number, or the name of what JSON has no number for."""
     number = float(element)
     if math.isnan(number):
         return "NaN"

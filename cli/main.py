@@ -21,6 +21,7 @@ from .screen import NoReaderError, flush
 #: Command -> the module of this package that holds it, under its own name, and the line that help shows for it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Run a model and print or save its outputs."),
+    "bench": ("bench", "Measure a model: time, memory, and how others do."),
     "check": ("check", "List every defect of a model, each with its place and a hint."),
     "ops": ("ops", "Look up operators: versions, types, attributes, what changed."),
 }
@@ -166,5 +167,6 @@ def main() -> None:
     Examples:
       onnxeval run model.onnx --input x.npy   run a model, print its outputs
       onnxeval check model.onnx               list all that is wrong with it
+      onnxeval bench model.onnx               measure how long it takes
       onnxeval ops MaxPool                    look up an operator
     """

@@ -9,26 +9,16 @@ import click
 
 from onnxeval.errors import InputError
 
+from .options import FILE, input_option, threads_option
+
 if TYPE_CHECKING:
     from onnxeval.model import Model
     from onnxeval.values import Value, ValueType
 
 
-#: A name that the shell completes as a file; whether there is one is ours to find out.
-FILE = click.Path(readable=False)
-
-
 @click.command(short_help="Run a model and print or save its outputs.")
 @click.argument("model", type=FILE)
-@click.option(
-    "-i",
-    "--input",
-    "inputs",
-    type=FILE,
-    metavar="[NAME=]VALUE",
-    multiple=True,
-    help="A value for an input, or a file of several. Repeat it for each.",
-)
+@input_option
 @click.option(
     "-o",
     "--output",
@@ -53,6 +43,8 @@ FILE = click.Path(readable=False)
 )
 @click.option("--full", is_flag=True, help="Print every element of large tensors.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators repeat themselves.")
+@click.option("--reference", is_flag=True, help="Run each node by itself, by its readable kernel: nothing rewritten.")
+@threads_option
 def run(
     model: str,
     inputs: tuple[str, ...],
@@ -61,6 +53,7 @@ def run(
     form: str,
     full: bool,
     seed: int | None,
+    reference: bool,
 ) -> None:
     """Run MODEL (.onnx, .onnxtxt or .json) and print its outputs: name, type, range and elements.
 
@@ -101,7 +94,7 @@ def run(
     loaded = onnxeval.load(model)
     names = choose_outputs(outputs, loaded) if outputs else None
     try:
-        results = loaded.run(read_feeds(inputs, loaded.inputs), names, seed=seed)
+        results = loaded.run(read_feeds(inputs, loaded.inputs), names, reference=reference, seed=seed)
     finally:
         for warning in loaded.warnings:
             click.echo(f"warning: {warning}", err=True)

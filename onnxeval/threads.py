@@ -36,6 +36,19 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
+def wanted() -> int | None:
+    """How many threads are asked for: by the environment, which `set_num_threads` writes too. None where nothing is.
+
+    Raises InputError where the environment holds no number.
+    """
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return None
+    if not text.isdecimal() or not int(text):
+        raise InputError(f"{VARIABLE} is {text!r}, expected a number of threads")
+    return int(text)
+
+
 def environment(count: int) -> dict[str, str]:
     """The variables under which a new process uses so many threads."""
     return dict.fromkeys((VARIABLE, *_OF_BLAS), str(count))
@@ -58,12 +71,9 @@ def set_num_threads(count: int) -> None:
 
 def heed_environment() -> None:
     """Use as many threads as the environment asks for. Raises InputError where that is no number."""
-    wanted = os.environ.get(VARIABLE)
-    if not wanted or all(os.environ.get(name) == wanted for name in _OF_BLAS):
-        return  # nothing is asked, or everything was set together before NumPy was there
-    if not wanted.isdecimal():
-        raise InputError(f"{VARIABLE} is {wanted!r}, expected a number of threads")
-    set_num_threads(int(wanted))
+    count = wanted()
+    if count is not None and any(os.environ.get(name) != str(count) for name in _OF_BLAS):
+        set_num_threads(count)  # otherwise all was set together, before NumPy was there
 
 
 def _tell_blas(count: int) -> bool:

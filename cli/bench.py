@@ -1,0 +1,163 @@
+"""`onnxeval bench`: how long a model takes, where the time goes, and how others do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from onnxeval.errors import OutputError
+
+from . import screen
+from .options import FILE, input_option, threads_option
+
+if TYPE_CHECKING:
+    from onnxeval.model import Model
+    from onnxeval.values import Value
+
+_FAILED = 1
+
+
+@click.command(short_help="Measure a model: time, memory, and how others do.")
+@click.argument("model", type=FILE)
+@input_option
+@click.option(
+    "--vs",
+    "others",
+    type=click.Choice(["onnxruntime", "reference"]),
+    multiple=True,
+    help="Measure another engine beside: onnxruntime, or the ReferenceEvaluator of onnx. Repeatable.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=2.0,
+    show_default=True,
+    metavar="S",
+    help="Run each engine for so long, three times at least.",
+)
+@click.option(
+    "--cold",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Also time N whole processes that run the model once, fewer where they take long.",
+)
+@click.option("--profile", is_flag=True, help="Also show where the time goes, by operator and by node.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print: for people, or JSON.",
+)
+@threads_option
+@click.pass_context
+def bench(
+    ctx: click.Context,
+    model: str,
+    inputs: tuple[str, ...],
+    others: tuple[str, ...],
+    seconds: float,
+    cold: int,
+    profile: bool,
+    form: str,
+) -> None:
+    """Measure how long MODEL takes to load and to run, and the memory it needs.
+
+    \b
+    Examples:
+      onnxeval bench model.onnx -i x.npy                    time and memory
+      onnxeval bench model.onnx                             made-up inputs
+      onnxeval bench model.onnx -i x.npy --profile          where it goes
+      onnxeval bench model.onnx -i x.npy --vs onnxruntime   and by others
+      onnxeval bench model.onnx -i x.npy --vs reference --threads 1
+      onnxeval bench model.onnx --format json | jq '.engines[0].median'
+
+    Inputs are given as to `onnxeval run`. Those that are not given are made up where the model declares all their
+    sizes: random floats, ones for integers.
+
+    Each engine runs in a process of its own, on as many threads. They take turns, so that what else happens on the
+    machine happens to all; ratios are those of the turns, median, lowest and highest. The outputs are compared.
+
+    \b
+    Exit codes:
+      0  everything was measured
+      1  another engine cannot run the model; the rest was measured
+    """
+    import tempfile
+
+    import onnxeval
+    from onnxeval.benchmark.inputs import filled
+    from onnxeval.benchmark.measuring import Setting, measure, require
+
+    from . import benchpages
+    from .feeds import read_feeds
+
+    require(others)
+    _warn_if_busy()
+    loaded = onnxeval.load(model)
+    feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs))
+    if made_up:
+        click.echo(f"note: made up values for {', '.join(made_up)}", err=True)
+    with tempfile.TemporaryDirectory(prefix="onnxeval-") as folder:
+        report = measure(
+            model,
+            feeds,
+            others,
+            Setting(seconds=seconds, cold=cold, profile=profile),
+            feeds_path=_saved(feeds, loaded, Path(folder)) if cold else None,
+            model_for_others=_readable_by_others(loaded, model, Path(folder)) if others else None,
+        )
+    if form == "json":
+        from .jsonform import document
+
+        screen.write(document(benchpages.form(model, feeds, report)))
+    else:
+        on = screen.screen()
+        screen.show(benchpages.lines(model, feeds, report), on)
+    failures = [measured for measured in report.engines if measured.failure]
+    for measured in failures:
+        click.echo(f"warning: {benchpages.called(measured)} cannot run the model: {measured.failure}", err=True)
+    ctx.exit(_FAILED if failures else 0)
+
+
+def _warn_if_busy() -> None:
+    from onnxeval.threads import available
+
+    if not hasattr(os, "getloadavg"):
+        return
+    load, processors = os.getloadavg()[0], available()
+    if load > processors / 2:
+        machine = f"load average {load:.1f} on {processors} processor{'s' * (processors > 1)}"
+        click.echo(f"note: the machine is busy ({machine}): everything takes longer than it should", err=True)
+
+
+def _saved(feeds: Mapping[str, Value], model: Model, folder: Path) -> str | None:
+    """Where the feeds lie for `onnxeval run --input`; None for feeds that no file can hold, and for none at all."""
+    from .saving import open_target
+
+    declared = {entry.name: entry.type for entry in model.inputs}
+    if not feeds:
+        return None
+    target = open_target(f"{folder / 'feeds'}{os.sep}")
+    try:
+        target.save({name: (value, declared[name]) for name, value in feeds.items()})
+    except OutputError as error:
+        click.echo(f"note: whole processes are not timed: {error}", err=True)
+        return None
+    return str(target.path)
+
+
+def _readable_by_others(model: Model, path: str, folder: Path) -> Path | None:
+    """The model as others read it, where its file is a text; None where they read the file itself."""
+    if Path(path).suffix.lower() not in (".onnxtxt", ".json", ".textproto"):
+        return None
+    copy = folder / "model.onnx"
+    copy.write_bytes(model.proto.SerializeToString())
+    return copy

@@ -1,0 +1,45 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+#: A name that the shell completes as a file; whether there is one is ours to find out.
+FILE = click.Path(readable=False)
+
+
+def input_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--input [NAME=]VALUE`, gathered as ``inputs``."""
+    return click.option(
+        "-i",
+        "--input",
+        "inputs",
+        type=FILE,
+        metavar="[NAME=]VALUE",
+        multiple=True,
+        help="A value for an input, or a file of several. Repeat it for each.",
+    )(command)
+
+
+def threads_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--threads N`, heeded before NumPy is imported, and not handed on: `onnxeval.threads` knows."""
+    return click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        envvar="ONNXEVAL_NUM_THREADS",
+        show_envvar=True,
+        metavar="N",
+        callback=_govern,
+        expose_value=False,
+        help="Use so many threads, those of NumPy's BLAS included, instead of one for each processor.",
+    )(command)
+
+
+def _govern(ctx: click.Context, _parameter: click.Parameter, count: int | None) -> None:
+    if count is not None and not ctx.resilient_parsing:
+        from onnxeval.threads import set_num_threads
+
+        set_num_threads(count)
