@@ -205,17 +205,24 @@ def _defaults(schema: Schema) -> Mapping[str, Any]:
     return MappingProxyType({a.name: a.default for a in schema.attributes.values() if a.name != "consumed_inputs"})
 
 
+def is_free_attribute(name: str) -> bool:
+    """Whether any node may have an attribute of this name, as onnx's own checker has it: a tool's notes to itself."""
+    return name.startswith("__")
+
+
 def attribute_values(
     attributes: Iterable[AttributeProto], schema: Schema, files: Files = NO_FILES
 ) -> Mapping[str, Any]:
     """All attributes of the schema, defaults filled in, None where there is none.
 
-    Raises ModelError for a missing, unknown, doubled or mistyped attribute.
+    Attributes with free names are left out. Raises ModelError for a missing, unknown, doubled or mistyped one.
     """
     given: dict[str, Any] = {}
     for attribute in attributes:
         name = attribute.name
         if (declared := schema.attributes.get(name)) is None:
+            if is_free_attribute(name):
+                continue
             known = ", ".join(schema.attributes) or "none"
             raise ModelError(f'{schema.label} has no attribute "{name}" (it has: {known})')
         if name in given:

@@ -170,6 +170,13 @@ def test_inputs_and_initializers_can_be_outputs() -> None:
     np.testing.assert_array_equal(got["x"], X)
 
 
+def test_attributes_that_begin_with_two_underscores_are_a_tools_own() -> None:
+    node = helper.make_node("Neg", ["x"], ["y"], __layer__="encoder", __ints=[1, 2])
+    np.testing.assert_array_equal(run(model_of([node]))[0]["y"], -X)
+    with pytest.raises(onnxeval.ModelError, match='Neg-13 has no attribute "_layer"'):
+        run(model_of([helper.make_node("Neg", ["x"], ["y"], _layer="encoder")]))
+
+
 # Initializers
 
 
