@@ -39,6 +39,7 @@ def test_by_onnxruntime(tmp_path: Path, name: str, level: str) -> None:
 
 def test_by_the_transformer_optimiser_of_onnxruntime(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
+    pytest.importorskip("sympy")
     optimizer = pytest.importorskip("onnxruntime.transformers.optimizer")
     model, x, wanted = before("transformer")
     onnx.save(model, tmp_path / "model.onnx")
