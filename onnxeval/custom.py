@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from onnx import AttributeProto
@@ -33,12 +33,50 @@ _LISTS: Mapping[Any, int] = MappingProxyType(
 )
 
 
+class CustomAttribute(NamedTuple):
+    """An attribute that a kernel takes: its kind (an AttributeProto.AttributeType), None where that is not told."""
+
+    kind: int | None
+    required: bool
+
+
+class CustomSchema(NamedTuple):
+    """What a kernel's signature says of its operator.
+
+    ``inputs`` are the names of the positional ones, ``required`` those of them that must be given; more may follow
+    where it is ``variadic``. ``outputs`` is how many there are at most, None where that is not told.
+    """
+
+    inputs: tuple[str, ...]
+    required: frozenset[str]
+    variadic: bool
+    outputs: int | None
+    attributes: Mapping[str, CustomAttribute]
+
+
+@cache
+def custom_schema(kernel: Kernel) -> CustomSchema:
+    """Read what a kernel's signature and annotations say of its operator."""
+    signature, hints = signature_of(kernel), _hints(kernel)
+    attributes = {
+        name: CustomAttribute(_kind(hints.get(name)), default is inspect.Parameter.empty)
+        for name, default in signature.attributes.items()
+    }
+    return CustomSchema(
+        inputs=signature.positional,
+        required=frozenset(n for n in signature.positional if n in hints and not _admits_none(hints[n])),
+        variadic=signature.variadic,
+        outputs=_count(hints.get("return")),
+        attributes=MappingProxyType(attributes),
+    )
+
+
 def custom_attributes(attributes: Iterable[AttributeProto], kernel: Kernel, files: Files = NO_FILES) -> dict[str, Any]:
     """The attributes that are given; Python's defaults stand for the others.
 
     Raises ModelError for a missing, unknown, doubled or mistyped attribute.
     """
-    declared, hints = signature_of(kernel).attributes, _hints(kernel)
+    declared = custom_schema(kernel).attributes
     given: dict[str, Any] = {}
     for attribute in attributes:
         name = attribute.name
@@ -46,29 +84,27 @@ def custom_attributes(attributes: Iterable[AttributeProto], kernel: Kernel, file
             raise ModelError(f'it has no attribute "{name}" (it has: {", ".join(declared) or "none"})')
         if name in given:
             raise ModelError(f'the attribute "{name}" is given twice')
-        wanted = _kind(hints.get(name))
+        wanted = declared[name].kind
         if wanted is not None and kind_of(attribute) != wanted:
             kinds = f"{kind_name(kind_of(attribute))}, the operator takes {kind_name(wanted)}"
             raise ModelError(f'the attribute "{name}" is of type {kinds}')
         given[name] = attribute_value(attribute, files)
-    if missing := [n for n, default in declared.items() if default is inspect.Parameter.empty and n not in given]:
+    if missing := [name for name, attribute in declared.items() if attribute.required and name not in given]:
         raise ModelError(f"it needs the attribute {', '.join(missing)}")
     return given
 
 
 def check_custom_arity(kernel: Kernel, inputs: Sequence[str], outputs: Sequence[str]) -> None:
     """Raise ModelError where a node lists too many inputs or outputs, or lacks an input that cannot be absent."""
-    signature, hints = signature_of(kernel), _hints(kernel)
-    if len(inputs) > len(signature.positional) and not signature.variadic:
-        raise ModelError(f"it takes {len(signature.positional)} inputs, {len(inputs)} given")
-    for place, name in enumerate(signature.positional):
-        blank = place >= len(inputs) or not inputs[place]
-        if blank and name in hints and not _admits_none(hints[name]):
+    schema = custom_schema(kernel)
+    if len(inputs) > len(schema.inputs) and not schema.variadic:
+        raise ModelError(f"it takes {len(schema.inputs)} inputs, {len(inputs)} given")
+    for place, name in enumerate(schema.inputs):
+        if name in schema.required and (place >= len(inputs) or not inputs[place]):
             raise ModelError(f'it needs its input {place} "{name}"')
     listed = max((place for place, name in enumerate(outputs, 1) if name), default=0)
-    most = _count(hints.get("return"))
-    if most is not None and listed > most:
-        raise ModelError(f"it gives {most} output{'s' * (most != 1)}, {listed} listed")
+    if schema.outputs is not None and listed > schema.outputs:
+        raise ModelError(f"it gives {schema.outputs} output{'s' * (schema.outputs != 1)}, {listed} listed")
 
 
 @cache

@@ -3,33 +3,66 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from onnx import ModelProto
 
-from onnxeval.checks import function, graph, node, proto, ranges, shapes, sparse, tensor, types
+from onnxeval.checks import (
+    attributes,
+    declared,
+    evaluation,
+    features,
+    function,
+    names,
+    networks,
+    node,
+    order,
+    proto,
+    ranks,
+    shapes,
+    sparse,
+    symbols,
+    tensor,
+    training,
+    types,
+    unused,
+    values,
+    weights,
+)
+from onnxeval.checks.declared import declared_in
 from onnxeval.checks.file import read_source
-from onnxeval.checks.graph import declared_in
-from onnxeval.checks.held import tensors_of
+from onnxeval.checks.held import Tensor, tensors_of
 from onnxeval.checks.inference import Inference
 from onnxeval.checks.rules import Finding, judge
+from onnxeval.checks.selection import chosen, only
+from onnxeval.checks.tensor import whole_raw_data
+from onnxeval.checks.values import Valued
 from onnxeval.checks.views import Holder, Model, Node, Scope
+from onnxeval.checks.weights import Screen
 from onnxeval.loader import Loaded
 
 #: The families of rules; importing them fills the table.
-FAMILIES = (proto, graph, node, function, tensor, sparse, types, shapes, ranges)
+FAMILIES = (
+    *(proto, features, names, order, declared, unused, node, attributes, training, function),
+    *(tensor, sparse, weights, types, values, ranks, shapes, networks, symbols, evaluation),
+)
 
 
-def check(model: str | os.PathLike[str] | bytes | ModelProto) -> list[Finding]:
+def check(
+    model: str | os.PathLike[str] | bytes | ModelProto, *, select: Iterable[str] = (), ignore: Iterable[str] = ()
+) -> list[Finding]:
     """Every defect of a model, each with its place: first those of structure, then those of types and shapes.
 
     A model in any state gives findings, never an error: one that cannot be read is a single finding of the
     rule ``file/unreadable``. Findings of severity ``error`` break the standard or cannot work, ``warning`` is for
     what works and misleads, ``note`` for what cannot be judged here.
+
+    ``select`` and ``ignore`` choose rules, by id, family or pattern (``graph/unused-*``); one that means no rule is a
+    ValueError.
     """
+    rules = chosen(select, ignore)
     source = read_source(model)
-    if source.loaded is None:
-        return judge(source)
-    return _Check(source.loaded).run()
+    return only(judge(source) if source.loaded is None else _Check(source.loaded).run(), rules)
 
 
 class _Check:
@@ -37,6 +70,8 @@ class _Check:
         self._model = Model(loaded.proto, loaded.source, loaded.folders)
         self._findings: list[Finding] = []
         self._faulty: set[Holder] = set()
+        #: Declared types in which the rules found nothing.
+        self._clean_declarations: set[tuple[str, bool, bytes]] = set()
 
     def run(self) -> list[Finding]:
         model = self._model
@@ -57,12 +92,8 @@ class _Check:
 
     def _judge_scope(self, scope: Scope) -> None:
         broken = self._judge(scope)
-        for value in declared_in(scope):
-            broken |= self._judge(value)
-        for held in tensors_of(scope):
-            if self._judge(held):
-                self._faulty.add(held.holder)
-                broken = True
+        broken |= self._judge_declarations(scope)
+        broken |= self._judge_tensors(scope)
         clean = scope.imports.clean
         for node_view in scope.nodes:
             if node_view.signature not in clean:
@@ -71,9 +102,35 @@ class _Check:
             self._faulty.add(scope.owner)
             scope = scope.owner.scope
 
+    def _judge_declarations(self, scope: Scope) -> bool:
+        broken, clean = False, self._clean_declarations
+        for value in declared_in(scope):
+            alike = (value.role, value.must_be_complete, value.proto.type.SerializeToString())
+            if alike not in clean:
+                before = len(self._findings)
+                broken |= self._judge(value)
+                if len(self._findings) == before:
+                    clean.add(alike)
+        return broken
+
+    def _judge_tensors(self, scope: Scope) -> bool:
+        broken, screen = False, Screen()
+        for held in tensors_of(scope):
+            raw = whole_raw_data(held.proto) if isinstance(held, Tensor) else None
+            if raw is None and self._judge(held):
+                self._faulty.add(held.holder)
+                broken = True
+            elif isinstance(held, Tensor):
+                screen.add(held, raw)
+        for weights_view in screen.doubtful():
+            self._judge(weights_view)
+        return broken
+
     def _judge_node(self, node_view: Node) -> bool:
         before = len(self._findings)
         broken = self._judge(node_view)
+        if node_view.attributes and (schema := node_view.schema) is not None:
+            broken |= self._judge(Valued(node_view.where, schema, node_view.attributes))
         if broken:
             self._faulty.add(node_view)
         elif node_view.signature is not None and len(self._findings) == before:

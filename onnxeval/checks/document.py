@@ -18,6 +18,8 @@ _FAMILIES = {
     "tensor": "Tensors",
     "type": "Types",
     "shape": "Shapes",
+    "value": "Values of attributes",
+    "evaluation": "What onnxeval runs",
 }
 
 
@@ -26,7 +28,7 @@ def rules_table() -> str:
     parts = []
     for family, title in _FAMILIES.items():
         rows = [
-            f"| `{entry.id}` | {entry.severity} | {' '.join(entry.text.split())} |"
+            f"| `{entry.id}` | {entry.severity} | {entry.page.what} |"
             for entry in sorted(RULES.values(), key=lambda entry: entry.id)
             if entry.id.startswith(f"{family}/")
         ]

@@ -35,6 +35,17 @@ def read_source(model: str | os.PathLike[str] | bytes | ModelProto) -> Source:
 
 @rule("file/unreadable", "error", Source)
 def unreadable(source: Source) -> Faults:
-    """The file cannot be opened, is empty, or does not parse as a model; nothing else can be said of it."""
+    """The file cannot be opened, is empty or cut short, or does not parse as a model.
+
+    Why: nothing else can be said of it. It is often a download that failed, a pointer of Git LFS, or another format
+    under the name of a model; the message and the hint tell what it looks like.
+
+    Mend: fetch or export the file again. The suffix decides how it is read: `.onnxtxt`, `.textproto` and `.json` are
+    text, anything else is protobuf. Models nested deeper than protobuf parses (about 30 graphs in one another) cannot
+    be read by any tool.
+
+    Example:
+        an empty file, a web page, a .zip archive
+    """
     if source.loaded is None:
         yield Fault(source.name, source.error, source.hint)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from onnx import AttributeProto, SparseTensorProto, TensorProto
 
 from onnxeval.checks.views import Holder, Model, Node, Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """A tensor that the model holds: an initializer, or an attribute's."""
 
     where: str
@@ -20,8 +19,7 @@ class Tensor:
     holder: Holder
 
 
-@dataclass(frozen=True, slots=True)
-class SparseTensor:
+class SparseTensor(NamedTuple):
     """A sparse tensor that the model holds."""
 
     where: str
@@ -40,10 +38,9 @@ def tensors_of(scope: Scope) -> Iterator[Tensor | SparseTensor]:
         for place, sparse in enumerate(graph.sparse_initializer):
             where = f'{scope.where}/sparse_initializer[{place}] "{sparse.values.name}"'
             yield from _sparse(where, sparse, model, (scope, sparse.values.name))
-    for node in scope.nodes:
-        if node.signature is None:
-            for attribute in node.attributes:
-                yield from _tensors_in(attribute, f'{node.where} attribute "{attribute.name}"', node)
+    for node in scope.bulky_nodes:
+        for attribute in node.attributes:
+            yield from _tensors_in(attribute, f'{node.where} attribute "{attribute.name}"', node)
 
 
 def _tensors_in(attribute: AttributeProto, where: str, node: Node) -> Iterator[Tensor | SparseTensor]:

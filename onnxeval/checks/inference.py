@@ -11,13 +11,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx.shape_inference
-from onnx import NodeProto
+from onnx import GraphProto, NodeProto, ValueInfoProto
 
 from onnxeval.checks.constants import carried, constant, constant_tensor
 from onnxeval.checks.known import ABSENT, UNKNOWN, Known, KnownTable, guessed_outputs
 from onnxeval.checks.nested import Bindings, bound, formal_types, refers, summarised
 from onnxeval.checks.rules import Finding, judge
+from onnxeval.checks.shapes import equal_sizes
+from onnxeval.checks.symbols import Naming, Requirement, Symbols
 from onnxeval.checks.types import Declaration, Outcome, Refusal, Typed, negative_shape
+from onnxeval.checks.values import Valued
 from onnxeval.checks.views import Function, Holder, Model, Node, Scope
 from onnxeval.dtypes import BY_ELEMENT_TYPE
 from onnxeval.errors import ModelError
@@ -55,6 +58,9 @@ class Inference:
         self._callers: list[Node] = []
         self._muted = 0
         self._told: set[tuple[str, str]] = set()
+        #: The named dimensions of the main graph: as its nodes need them, and as declarations name them.
+        self._required, self._named = Symbols(), Symbols()
+        self._open = _open_symbols(model)
 
     def run(self) -> list[Finding]:
         """Walk the main graph and the functions it calls."""
@@ -91,8 +97,9 @@ class Inference:
         for place, value in enumerate(graph.output):
             if scope.makers.get(value.name) == -1:
                 where = f'{scope.where}/output[{place}] "{value.name}"'
-                known = types[value.name]
-                self._tell(judge(Declaration(where, "output", of_proto(value.type), known, "the value")))
+                declared_type, known = of_proto(value.type), types[value.name]
+                if not self._tell(judge(Declaration(where, "output", declared_type, known, "the value"))):
+                    self._note_names(scope, where, declared_type, known)
 
     def _read_initializers(self, scope: Scope, types: Types) -> None:
         graph = scope.graph
@@ -154,7 +161,21 @@ class Inference:
         where = f'{scope.where}/{role}[{place}] "{name}"'
         if self._tell(judge(Declaration(where, role, declared, known, f"what {node.where} makes"))):
             return known
+        self._note_names(scope, where, declared, known)
         return self._table.merged(known, declared)
+
+    def _note_names(self, scope: Scope, where: str, declared: Known, known: Known) -> None:
+        """Note what a declaration, which fits otherwise, says of named dimensions of the main graph."""
+        if scope is self._model.graph and declared.shape is not None and known.shape is not None:
+            for name, size, earlier in self._named.equal(zip(declared.shape, known.shape, strict=True), where):
+                self._tell(judge(Naming(where, name, size, earlier)))
+
+    def _note_requirements(self, typed: Typed) -> None:
+        """Note which dimensions of the main graph's inputs a node needs to be equal, or of one size."""
+        if typed.node.scope is self._model.graph and not self._callers:
+            pairs = (p for p in equal_sizes(typed) if all(not isinstance(d, str) or d in self._open for d in p))
+            for name, size, earlier in self._required.equal(pairs, typed.node.where):
+                self._tell(judge(Requirement(typed.node.where, name, size, earlier)))
 
     # Nodes
 
@@ -167,9 +188,11 @@ class Inference:
         results = [self._results(sub, node, inputs, types, bindings) for sub in node.subs]
         schema = node.schema
         if schema is None:
-            function = node.function
+            function = node.called
             return self._call(function, node, proto, inputs) if function else [UNKNOWN] * len(node.outputs)
         told = len(self.findings)
+        if has_references and self._tell(judge(Valued(node.where, schema, proto.attribute))):
+            return guessed_outputs(schema, inputs, len(node.outputs), self._table)
         outputs = self._standard_outputs(node, proto, schema, inputs, results)
         if node.signature is not None and not has_references and len(self.findings) == told and not self._muted:
             node.scope.imports.inferred[node.signature, inputs] = outputs
@@ -195,8 +218,10 @@ class Inference:
     ) -> Sequence[Known]:
         count = len(node.outputs)
         names_are_text = all(isinstance(name, str) for name in (*node.inputs, *node.outputs))
-        if node in self._faulty or not names_are_text or self._tell(judge(Typed(node, proto, schema, inputs))):
+        typed = Typed(node, proto, schema, inputs)
+        if node in self._faulty or not names_are_text or self._tell(judge(typed)):
             return guessed_outputs(schema, inputs, count, self._table)
+        self._note_requirements(typed)
         if schema.deprecated:
             return guessed_outputs(schema, inputs, count, self._table)
         try:
@@ -278,3 +303,14 @@ def _refusal(node: Node, schema: Schema, inputs: Sequence[Known], error: Excepti
     text = " ".join(str(error).split())
     reason = re.sub(r"^\[\w+\] ?|\(op_type:[^)]*\): ?", "", text) or type(error).__name__
     return Refusal(node, schema, inputs, reason, about_shape=text.startswith("[ShapeInferenceError]"))
+
+
+def _open_symbols(model: Model) -> frozenset[str]:
+    """The names of dimensions that inputs of the main graph declare, and no value that is made inside it."""
+    graph = model.graph.proto
+
+    def names(values: Iterable[ValueInfoProto]) -> set[str]:
+        return {dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim if dim.dim_param}
+
+    inner = (value for value in graph.value_info if model.graph.makers.get(value.name) != -1)
+    return frozenset(names(graph.input) - names(inner)) if isinstance(graph, GraphProto) else frozenset()

@@ -22,9 +22,9 @@ from onnxeval.values import (
     type_string,
 )
 
-#: Elements are carried on up to these numbers: integers may be a shape, others are a scalar or scales.
+#: Elements are carried on up to these numbers: integers may be a shape, others are a scalar or a scale for each axis.
 _MOST_INTEGERS = 1024
-_MOST_OTHERS = 64
+_MOST_OTHERS = 8
 _MOST_DIMENSIONS = 2**20
 
 
@@ -76,6 +76,7 @@ class KnownTable:
     def __init__(self) -> None:
         self._by_type: dict[tuple[ValueType, bytes | None], Known] = {}
         self._by_proto: dict[bytes, Known] = {}
+        self._by_shape: dict[tuple[DType, tuple[int, ...]], Known] = {}
         self._merged: dict[tuple[Known, Known], Known] = {}
 
     def of_type(self, value_type: ValueType | None, data: TensorProto | None = None) -> Known:
@@ -98,10 +99,12 @@ class KnownTable:
 
     def of_tensor(self, tensor: TensorProto, dtype: DType) -> Known:
         """The type of a tensor, with its elements where they are few; its data must be known to be right."""
-        shape = tuple(tensor.dims)
+        shape = tuple(tensor.dims[:])
         few = math.prod(shape) <= (_MOST_INTEGERS if is_integer(dtype) else _MOST_OTHERS)
         if not few or tensor.data_location == TensorProto.EXTERNAL:
-            return self.of_type(TensorType(dtype, shape))
+            if (known := self._by_shape.get((dtype, shape))) is None:
+                known = self._by_shape[dtype, shape] = self.of_type(TensorType(dtype, shape))
+            return known
         data = TensorProto()
         data.CopyFrom(tensor)
         data.ClearField("name")

@@ -1,46 +1,58 @@
-"""Rules on nodes against the standard's schemas: the operator, its inputs and outputs, its attributes.
+"""Rules on nodes against what is known of their operators: the name, the inputs and the outputs.
 
-They look at operator, domain, attributes and at which inputs and outputs are blank, never at names: nodes with equal
+The standard's schemas describe operators; outside the standard the signature of the kernel does that would run them.
+Rules look at operator, domain, attributes and at which inputs and outputs are blank, never at names: nodes with equal
 signatures are judged once where nothing is found.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import cache
 
-from onnx import AttributeProto
-
-from onnxeval.attributes import kind_name, kind_of
 from onnxeval.checks.rules import Fault, Faults, rule
-from onnxeval.checks.suggest import closest, nearest
+from onnxeval.checks.suggest import closest
 from onnxeval.checks.views import Node
-from onnxeval.schema import (
-    STANDARD_DOMAINS,
-    Schema,
-    all_schemas,
-    find_schema,
-    known_versions,
-    newest_opset,
-    slot_at,
-)
+from onnxeval.custom import custom_schema
+from onnxeval.schema import STANDARD_DOMAINS, Schema, all_schemas, known_versions, newest_opset, slot_at
 
 _MANY = 2**31 - 1
-#: Since this IR version an attribute says its type.
-_IR_WITH_ATTRIBUTE_TYPES = 2
 
 
 @rule("node/no-operator", "error", Node)
 def no_operator(node: Node) -> Faults:
-    """A node does not say which operator it is."""
+    """A node does not say which operator it is.
+
+    Why: nothing can run it.
+
+    Mend: write the operator's name into `op_type`.
+
+    Example:
+        >>> model.graph.node[0].ClearField("op_type")
+    """
     if not node.op_type:
         yield Fault(node.where, "op_type is empty")
 
 
 @rule("node/unconnected", "error", Node)
 def unconnected(node: Node) -> Faults:
-    """A node has neither inputs nor outputs: it can do nothing."""
+    """A node has neither inputs nor outputs.
+
+    Why: it can do nothing; its names were lost.
+
+    Mend: remove it, or give it its inputs and outputs back.
+
+    Example:
+        <ir_version: 10, opset_import: ["": 21, "loc": 1]>
+        g (float[2] x) => (float[2] y) { y = Neg(x) }
+        <domain: "loc", opset_import: ["": 21]> nothing () => () {}
+        >>> model.graph.node.add(op_type="nothing", domain="loc")
+
+    Instead:
+        <ir_version: 10, opset_import: ["": 21, "loc": 1]>
+        g (float[2] x) => (float[2] y) { h = loc.same(x)  y = Neg(h) }
+        <domain: "loc", opset_import: ["": 21]> same (a) => (c) { c = Identity(a) }
+    """
     if not node.inputs and not node.outputs:
         yield Fault(node.where, "the node has neither inputs nor outputs")
 
@@ -54,8 +66,21 @@ def _version(node: Node) -> int | None:
 
 @rule("node/unknown-operator", "error", Node)
 def unknown_operator(node: Node) -> Faults:
-    """The standard has no operator of this name in this domain, at any version, and the model no such function."""
+    """The standard has no operator of this name in this domain, at any version, and the model no such function.
+
+    Why: nothing can run the node.
+
+    Mend: correct the name, which is case-sensitive. An operator of somebody's own belongs into a domain of its own.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = relu(x) }
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Relu(x) }
+    """
     if _version(node) is None or node.schema or node.function or known_versions(node.domain, node.op_type):
+        return
+    if _is_removed(node):
         return
     message = f'{node.domain or "ai.onnx"} has no operator "{node.op_type}"'
     yield Fault(node.where, message, _meant(node.domain, node.op_type))
@@ -69,9 +94,62 @@ def _meant(domain: str, op_type: str) -> str:
     return closest(op_type, (s.key.op_type for s in all_schemas() if s.key.domain == domain))
 
 
+#: Operators that were experimental and left the standard with ONNX 1.5 (opset 10), and what does the same.
+_REMOVED = {
+    "ATen": "it called a function of PyTorch by name, export without it",
+    "Affine": "use Mul and Add",
+    "ConstantFill": "use ConstantOfShape",
+    "Crop": "use Slice",
+    "DynamicSlice": "use Slice, whose bounds are inputs since opset 10",
+    "GRUUnit": "use GRU",
+    "GivenTensorFill": "use Constant",
+    "ImageScaler": "use Mul and Add",
+    "ParametricSoftplus": "use Mul and Softplus",
+    "Scale": "use Mul",
+    "ScaledTanh": "use Mul and Tanh",
+}
+
+
+def _is_removed(node: Node) -> bool:
+    return node.domain == "" and node.op_type in _REMOVED and node.function is None
+
+
+@rule("node/removed-operator", "error", Node)
+def removed_operator(node: Node) -> Faults:
+    """The operator was experimental, never part of an opset, and has been removed from the standard.
+
+    Why: current tools do not know it; those that still do follow no text.
+
+    Mend: use the operators that the hint names, or export the model again.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Scale<scale = 2.0>(x) }
+
+    Instead:
+        g (float[2] x) => (float[2] y) <float two = {2}> { y = Mul(x, two) }
+    """
+    if _version(node) is not None and _is_removed(node):
+        message = f'"{node.op_type}" was experimental and has been removed from the standard'
+        yield Fault(node.where, message, _REMOVED[node.op_type])
+
+
 @rule("node/newer-operator", "error", Node)
 def newer_operator(node: Node) -> Faults:
-    """The operator came with a later opset than the one imported."""
+    """The operator came with a later opset than the one imported.
+
+    Why: at the imported opset it does not exist, and runtimes refuse the model.
+
+    Mend: import the opset that the hint names (and see what else changed: `onnxeval ops NAME --diff A B`), or express
+    the node by older operators.
+
+    Example:
+        <ir_version: 10, opset_import: ["": 19]>
+        g (float[2] x) => (float[2] y) { y = Gelu(x) }
+
+    Instead:
+        <ir_version: 10, opset_import: ["": 20]>
+        g (float[2] x) => (float[2] y) { y = Gelu(x) }
+    """
     version = _version(node)
     if version is None or node.schema or node.function:
         return
@@ -85,7 +163,20 @@ def newer_operator(node: Node) -> Faults:
 
 @rule("node/deprecated-operator", "error", Node)
 def deprecated_operator(node: Node) -> Faults:
-    """The operator is deprecated at the imported opset: the standard no longer allows it there."""
+    """The operator is deprecated at the imported opset.
+
+    Why: the standard no longer allows it there, and tools refuse it, though at older opsets it keeps its meaning.
+
+    Mend: use what the hint names, or import the older opset.
+
+    Example:
+        <ir_version: 10, opset_import: ["": 11]>
+        g (float[3] x, int64[1] i, float[1] u) => (float[3] y) { y = Scatter<axis = 0>(x, i, u) }
+
+    Instead:
+        <ir_version: 10, opset_import: ["": 11]>
+        g (float[3] x, int64[1] i, float[1] u) => (float[3] y) { y = ScatterElements<axis = 0>(x, i, u) }
+    """
     schema = node.schema
     if schema is not None and schema.deprecated:
         yield Fault(
@@ -102,30 +193,55 @@ def _replacement(schema: Schema) -> str:
     return f"use {found[1]}" if found else ""
 
 
-@rule("node/unchecked", "note", Node)
-def unchecked(node: Node) -> Faults:
-    """The operator is neither the standard's nor a function of the model: nothing more is known of it here."""
-    if node.domain in STANDARD_DOMAINS or node.version is None:
-        return
-    if all(domain != node.domain for domain, _, _ in node.scope.model.functions_by_key):
-        yield Fault(node.where, f"{node.domain}.{node.op_type} is described neither in the standard nor in the model")
-
-
 # Inputs and outputs
 
 
 @rule("node/input-count", "error", Node)
 def input_count(node: Node) -> Faults:
-    """A node lists fewer or more inputs than the operator takes."""
+    """A node lists fewer or more inputs than the operator takes.
+
+    Why: what is missing has no value, what is too much nobody reads.
+
+    Mend: compare with the operator's page (`onnxeval ops NAME --opset N`). Many inputs were attributes in older opsets.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Neg(x, x) }
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Sub(x, x) }
+    """
     if schema := node.schema:
         yield from _count(node, "input", len(node.inputs), schema.min_inputs, schema.max_inputs, schema)
+    elif node.kernel is not None:
+        described = custom_schema(node.kernel)
+        if len(node.inputs) > len(described.inputs) and not described.variadic:
+            most = len(described.inputs)
+            message = f"{node.domain}.{node.op_type} has {most} input{'s' * (most != 1)}, {len(node.inputs)} given"
+            yield Fault(node.where, message, f"inputs: {', '.join(described.inputs) or 'none'}")
 
 
 @rule("node/output-count", "error", Node)
 def output_count(node: Node) -> Faults:
-    """A node lists fewer or more outputs than the operator gives."""
+    """A node lists fewer or more outputs than the operator gives.
+
+    Why: nothing would make the outputs that are too many.
+
+    Mend: compare with the operator's page (`onnxeval ops NAME --opset N`).
+
+    Example:
+        g (float[2] x) => (float[2] y, float[2] z) { y, z = Neg(x) }
+
+    Instead:
+        g (float[2] x) => (float[2] y, float[2] z) { y = Neg(x)  z = Identity(y) }
+    """
     if schema := node.schema:
         yield from _count(node, "output", len(node.outputs), schema.min_outputs, schema.max_outputs, schema)
+    elif node.kernel is not None:
+        most = custom_schema(node.kernel).outputs
+        listed = max((place for place, name in enumerate(node.outputs, 1) if name), default=0)
+        if most is not None and listed > most:
+            message = f"{node.domain}.{node.op_type} gives {most} output{'s' * (most != 1)}, {listed} taken"
+            yield Fault(node.where, message)
 
 
 def _count(node: Node, what: str, given: int, least: int, most: int, schema: Schema) -> Faults:
@@ -142,13 +258,42 @@ def _count(node: Node, what: str, given: int, least: int, most: int, schema: Sch
 
 @rule("node/absent-input", "error", Node)
 def absent_input(node: Node) -> Faults:
-    """An input that the operator needs is left blank."""
+    """An input that the operator needs is left blank.
+
+    Why: only optional inputs may be left out by an empty name.
+
+    Mend: name the value.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, "") }
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Clip(x, "", "") }
+    """
     yield from _absent(node, "input", node.inputs)
+    if node.schema is None and node.kernel is not None:
+        described = custom_schema(node.kernel)
+        for place, name in enumerate(described.inputs):
+            if name in described.required and (place >= len(node.inputs) or not node.inputs[place]):
+                message = f'{node.domain}.{node.op_type} needs its input {place} "{name}"'
+                yield Fault(node.where, f"{message}, it is {'blank' if place < len(node.inputs) else 'not given'}")
 
 
 @rule("node/absent-output", "error", Node)
 def absent_output(node: Node) -> Faults:
-    """An output that the operator always gives is left blank: it needs a name, read or not."""
+    """An output that the operator always gives is left blank.
+
+    Why: only optional outputs may be left out; an output that nobody reads needs a name all the same.
+
+    Mend: give it a name of its own.
+
+    Example:
+        g (float[4] x) => (float[1] y) { k = Constant<value_ints = [1]>()  y, i = TopK(x, k) }
+        >>> model.graph.node[1].output[1] = ""
+
+    Instead:
+        g (float[4] x) => (float[1] y) { k = Constant<value_ints = [1]>()  y, i = TopK(x, k) }
+    """
     yield from _absent(node, "output", node.outputs)
 
 
@@ -164,144 +309,26 @@ def _absent(node: Node, what: str, names: list[str]) -> Faults:
             yield Fault(f"{node.where} {what} {place}", f'{schema.label} needs its {what} "{slot.name}", it is blank')
 
 
-# Attributes
-
-
-@rule("node/unknown-attribute", "error", Node)
-def unknown_attribute(node: Node) -> Faults:
-    """A node has an attribute that the operator does not have at this opset. Names in double underscores are free."""
-    if (schema := node.schema) is None:
-        return
-    for attribute in node.attributes:
-        name = attribute.name
-        if name and name not in schema.attributes and not str(name).startswith("__"):
-            yield Fault(
-                node.where,
-                f'{schema.label} has no attribute "{name}"',
-                _where_attribute_is(schema, name) or closest(name, schema.attributes),
-            )
-
-
-def _where_attribute_is(schema: Schema, name: str) -> str:
-    """In which versions the operator has the attribute."""
-    domain, op_type, since = schema.key
-    versions = [
-        v for v in known_versions(domain, op_type) if (s := find_schema(domain, op_type, v)) and name in s.attributes
-    ]
-    if not versions:
-        return ""
-    if later := [v for v in versions if v > since]:
-        return f"it came with opset {later[0]}"
-    slots = [slot.name for slot in schema.inputs]
-    return f"opset {versions[-1]} had it" + (f"; since {since} it is an input" if name in slots else "")
-
-
-@rule("node/missing-attribute", "error", Node)
-def missing_attribute(node: Node) -> Faults:
-    """An attribute that the operator needs is not given."""
-    if (schema := node.schema) is None:
-        return
-    given = {attribute.name for attribute in node.attributes}
-    for declared in schema.attributes.values():
-        if declared.required and declared.name not in given:
-            near = nearest(declared.name, given.difference(schema.attributes))
-            hint = f'was "{near}" meant to be it?' if near else ""
-            message = f'{schema.label} needs the attribute "{declared.name}" ({kind_name(declared.kind)})'
-            yield Fault(node.where, message, hint)
-
-
-@rule("node/attribute-type", "error", Node)
-def attribute_type(node: Node) -> Faults:
-    """An attribute's type is not the one that the operator declares."""
-    if (schema := node.schema) is None:
-        return
-    for attribute in node.attributes:
-        declared = schema.attributes.get(attribute.name)
-        if declared is not None and (kind := kind_of(attribute)) != declared.kind:
-            yield Fault(
-                f'{node.where} attribute "{attribute.name}"',
-                f"it is of type {kind_name(kind)}, {schema.label} declares {kind_name(declared.kind)}",
-            )
-
-
-@rule("node/doubled-attribute", "error", Node)
-def doubled_attribute(node: Node) -> Faults:
-    """An attribute is given twice: which of the values counts is open."""
-    if len(node.attributes) > 1:
-        for name, count in Counter(attribute.name for attribute in node.attributes).items():
-            if count > 1:
-                yield Fault(node.where, f'the attribute "{name}" is given {count} times')
-
-
-@rule("node/unnamed-attribute", "error", Node)
-def unnamed_attribute(node: Node) -> Faults:
-    """An attribute has no name."""
-    for place, attribute in enumerate(node.attributes):
-        if not attribute.name:
-            yield Fault(node.where, f"attribute {place} has no name")
-
-
-@rule("node/untyped-attribute", "error", Node)
-def untyped_attribute(node: Node) -> Faults:
-    """An attribute does not say its type, which files since IR version 2 must."""
-    if node.scope.model.proto.ir_version < _IR_WITH_ATTRIBUTE_TYPES:
-        return
-    for attribute in node.attributes:
-        if not attribute.HasField("type"):
-            yield Fault(f'{node.where} attribute "{attribute.name}"', "it has no type")
-
-
-#: The field that holds the value of each type of attribute.
-_VALUE_FIELDS = {
-    "f": AttributeProto.FLOAT,
-    "i": AttributeProto.INT,
-    "s": AttributeProto.STRING,
-    "t": AttributeProto.TENSOR,
-    "g": AttributeProto.GRAPH,
-    "tp": AttributeProto.TYPE_PROTO,
-    "sparse_tensor": AttributeProto.SPARSE_TENSOR,
-    "floats": AttributeProto.FLOATS,
-    "ints": AttributeProto.INTS,
-    "strings": AttributeProto.STRINGS,
-    "tensors": AttributeProto.TENSORS,
-    "graphs": AttributeProto.GRAPHS,
-    "sparse_tensors": AttributeProto.SPARSE_TENSORS,
-    "type_protos": AttributeProto.TYPE_PROTOS,
-}
-#: Of these a value that is not there is no value; the rest have a zero or empty one.
-_MUST_BE_SET = frozenset({"t", "g", "tp", "sparse_tensor"})
-
-
-@rule("node/attribute-value", "error", Node)
-def attribute_value(node: Node) -> Faults:
-    """An attribute's value stands in another field than its type says, in several, or is not there."""
-    for attribute in node.attributes:
-        if not attribute.type:
-            continue
-        where = f'{node.where} attribute "{attribute.name}"'
-        filled = [f.name for f, _ in attribute.ListFields() if f.name in _VALUE_FIELDS]
-        own = next((f for f, kind in _VALUE_FIELDS.items() if kind == attribute.type), "")
-        if not own:
-            yield Fault(where, f"its type {attribute.type} is unknown")
-        elif wrong := [field for field in filled if field != own]:
-            yield Fault(where, f"its type is {kind_name(attribute.type)}, a value stands in {', '.join(wrong)}")
-        elif own in _MUST_BE_SET and not filled and not attribute.ref_attr_name:
-            yield Fault(where, f"its type is {kind_name(attribute.type)}, but it holds none")
-
-
-@rule("node/constant-value", "error", Node)
-def constant_value(node: Node) -> Faults:
-    """A Constant has exactly one of its value attributes."""
-    if node.op_type == "Constant" and node.schema and not any(a.required for a in node.schema.attributes.values()):
-        given = [a.name for a in node.attributes if a.name in node.schema.attributes]
-        if len(given) != 1:
-            what = f"{len(given)} values: {', '.join(given)}" if given else "no value"
-            yield Fault(node.where, f"the Constant has {what}", f"one of {', '.join(node.schema.attributes)}")
-
-
 @rule("node/branch-outputs", "error", Node)
 def branch_outputs(node: Node) -> Faults:
-    """A branch of an If gives another number of values than the node has outputs."""
+    """A branch of an If gives another number of values than the node has outputs.
+
+    Why: each output of the If is what the branch that runs gives at its place.
+
+    Mend: let both branches give one value for each output.
+
+    Example:
+        g (bool c, float[2] x) => (float[2] y) {
+            y = If(c) <then_branch = t () => (float[2] a, float[2] b) { a = Abs(x)  b = Neg(x) },
+                       else_branch = e () => (float[2] d) { d = Neg(x) }>
+        }
+
+    Instead:
+        g (bool c, float[2] x) => (float[2] y) {
+            y = If(c) <then_branch = t () => (float[2] a) { a = Abs(x) },
+                       else_branch = e () => (float[2] d) { d = Neg(x) }>
+        }
+    """
     if node.op_type == "If" and node.domain == "":
         for branch in node.subs:
             if len(branch.outputs) != len(node.outputs):

@@ -1,14 +1,15 @@
 """The table of rules: a rule is a plain function that looks at one part of a model and yields the faults it finds.
 
-The families register themselves with `rule`; a rule's docstring says what it finds and why that matters.
+The families register themselves with `rule`; a rule's docstring is its page (see `pages`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from inspect import cleandoc
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+from onnxeval.checks.pages import Page, page_from
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 
@@ -53,9 +54,12 @@ class Rule:
     find: Callable[[Any], Faults]
 
     @property
-    def text(self) -> str:
-        """What the rule finds, and why that matters."""
-        return cleandoc(self.find.__doc__ or "")
+    def family(self) -> str:
+        return self.id.partition("/")[0]
+
+    @property
+    def page(self) -> Page:
+        return page_from(self.find.__doc__ or "")
 
     def findings(self, part: object) -> Iterable[Finding]:
         """The faults of one part, as findings."""

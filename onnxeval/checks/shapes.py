@@ -1,16 +1,39 @@
-"""Rules on shapes that cannot work together, said in the terms of the operator."""
+"""Rules on shapes that cannot work together, said in the terms of the operator: arithmetic that the standard's own
+inference leaves out, or refuses in the dark.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from functools import cache
+from typing import TypeAlias
 
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.types import Typed
 from onnxeval.schema import Schema
 from onnxeval.values import Dimension, shape_text
 
-Shape = tuple[Dimension, ...]
+Shape: TypeAlias = tuple[Dimension, ...]
+
+
+def clash(one: Dimension, other: Dimension) -> bool:
+    """Whether two sizes are known and differ."""
+    return isinstance(one, int) and isinstance(other, int) and one != other
+
+
+def shape_of(typed: Typed, place: int) -> Shape | None:
+    """The shape of an input; None where it is not known, or the input is absent."""
+    return typed.inputs[place].shape if place < len(typed.inputs) else None
+
+
+def is_one_of(typed: Typed, *names: str) -> bool:
+    """Whether the node is one of these operators of the domain ai.onnx."""
+    return typed.schema.key.domain == "" and typed.schema.key.op_type in names
+
+
+# Broadcasting
 
 
 @cache
@@ -19,82 +42,237 @@ def _broadcasts(schema: Schema) -> bool:
     return re.search(r"multidirectional", str(schema.definition.doc), re.IGNORECASE) is not None
 
 
-def _clash(one: Dimension, other: Dimension) -> bool:
-    return isinstance(one, int) and isinstance(other, int) and one != other
-
-
-@rule("shape/broadcast", "error", Typed)
-def broadcast(typed: Typed) -> Faults:
-    """Shapes do not broadcast: aligned at the end, two sizes of an axis must be equal, or one of them 1."""
-    if not _broadcasts(typed.schema):
-        return
-    shapes = [known.shape for known in typed.inputs if known.shape is not None]
+def _broadcast_clash(shapes: list[Shape]) -> str:
+    """``axis -1 has 3 and 4`` where shapes do not broadcast, else ""."""
     for axis in range(1, max(map(len, shapes), default=0) + 1):
         sizes = {shape[-axis] for shape in shapes if len(shape) >= axis}
         clashing = sorted(size for size in sizes if isinstance(size, int) and size != 1)
         if len(clashing) > 1:
-            together = " and ".join(map(shape_text, shapes))
-            yield Fault(
-                typed.node.where, f"{together} do not broadcast: axis {-axis} has {' and '.join(map(str, clashing))}"
-            )
-            return
+            return f"axis {-axis} has {' and '.join(map(str, clashing))}"
+    return ""
 
 
-def _shape(typed: Typed, place: int) -> Shape | None:
-    return typed.inputs[place].shape if place < len(typed.inputs) else None
+@rule("shape/broadcast", "error", Typed)
+def broadcast(typed: Typed) -> Faults:
+    """Shapes do not broadcast: aligned at the end, two sizes of an axis must be equal, or one of them 1.
+
+    Why: there is no pair for some elements.
+
+    Mend: reshape one of the inputs, with Unsqueeze for axes of size 1, or Expand it.
+
+    Example:
+        g (float[2, 3] x, float[2] z) => (float[2, 3] y) { y = Add(x, z) }
+
+    Instead:
+        g (float[2, 3] x, float[2, 1] z) => (float[2, 3] y) { y = Add(x, z) }
+    """
+    if _broadcasts(typed.schema):
+        shapes = [known.shape for known in typed.inputs if known.shape is not None]
+        if why := _broadcast_clash(shapes):
+            yield Fault(typed.node.where, f"{' and '.join(map(shape_text, shapes))} do not broadcast: {why}")
+
+
+@rule("shape/one-way-broadcast", "error", Typed)
+def one_way_broadcast(typed: Typed) -> Faults:
+    """A shape does not broadcast to the one that it must be stretched to: the C of a Gemm, the slope of a PRelu, the
+    scale of a LayerNormalization.
+
+    Why: only this input is stretched; its sizes must be those of the other, or 1, and its rank no larger.
+
+    Mend: reshape the input. A slope for each channel of an image has the shape `[C, 1, 1]`.
+
+    Example:
+        g (float[1, 4, 5, 5] x, float[4] slope) => (float[1, 4, 5, 5] y) { y = PRelu(x, slope) }
+
+    Instead:
+        g (float[1, 4, 5, 5] x, float[4, 1, 1] slope) => (float[1, 4, 5, 5] y) { y = PRelu(x, slope) }
+    """
+    for name, given, wanted in _stretched(typed):
+        fits = len(given) <= len(wanted) and not any(
+            clash(size, due) and size != 1 for size, due in zip(given[::-1], wanted[::-1], strict=False)
+        )
+        if not fits:
+            yield Fault(typed.node.where, f"{name} {shape_text(given)} does not broadcast to {shape_text(wanted)}")
+
+
+def _stretched(typed: Typed) -> Iterator[tuple[str, Shape, Shape]]:
+    """Inputs that broadcast one way: name, shape, and the shape that they must fit."""
+    version, first = typed.schema.key.since_version, shape_of(typed, 0)
+    if first is None:
+        return
+    if is_one_of(typed, "PRelu") and version >= 7 and (slope := shape_of(typed, 1)) is not None:
+        yield "slope", slope, first
+    if is_one_of(typed, "Gemm") and version >= 7 and (c := shape_of(typed, 2)) is not None:
+        second = shape_of(typed, 1)
+        if second is not None and len(first) == len(second) == 2:
+            rows, columns = first[bool(typed.attribute("transA"))], second[not typed.attribute("transB")]
+            yield "C", c, (rows, columns)
+    if is_one_of(typed, "LayerNormalization", "RMSNormalization"):
+        axis = typed.attribute("axis")
+        for place, name in ((1, "scale"), (2, "bias")):
+            if (given := shape_of(typed, place)) is not None and -len(first) <= axis < len(first):
+                yield name, given, first[axis:]
+
+
+# Products of matrices
+
+
+def _factors(typed: Typed) -> tuple[Shape | None, Shape | None]:
+    second = 3 if is_one_of(typed, "QLinearMatMul") else 1
+    return shape_of(typed, 0), shape_of(typed, second)
 
 
 @rule("shape/matmul", "error", Typed)
 def matmul(typed: Typed) -> Faults:
-    """The matrices of a MatMul do not fit: the columns of the first must be as many as the rows of the second."""
-    if typed.schema.key[:2] != ("", "MatMul"):
+    """The matrices of a MatMul (MatMulInteger, QLinearMatMul) do not fit.
+
+    Why: the columns of the first must be as many as the rows of the second, the axes before these must broadcast, and
+    neither may be a scalar.
+
+    Mend: transpose or reshape one of them.
+
+    Example:
+        g (float[2, 3] x, float[4, 5] z) => (float[2, 5] y) { y = MatMul(x, z) }
+
+    Instead:
+        g (float[2, 3] x, float[3, 5] z) => (float[2, 5] y) { y = MatMul(x, z) }
+    """
+    if not is_one_of(typed, "MatMul", "MatMulInteger", "QLinearMatMul"):
         return
-    left, right = _shape(typed, 0), _shape(typed, 1)
+    left, right = _factors(typed)
     if left is None or right is None:
         return
+    product = f"{shape_text(left)} x {shape_text(right)}"
     if not left or not right:
-        yield Fault(typed.node.where, f"{shape_text(left)} x {shape_text(right)}: a MatMul takes no scalars")
-    elif _clash(inner := left[-1], rows := right[-2:][0]):
-        yield Fault(
-            typed.node.where, f"{shape_text(left)} x {shape_text(right)}: the inner sizes are {inner} and {rows}"
-        )
+        yield Fault(typed.node.where, f"{product}: a MatMul takes no scalars")
+    elif clash(inner := left[-1], rows := right[-2:][0]):
+        yield Fault(typed.node.where, f"{product}: the inner sizes are {inner} and {rows}")
+    elif why := _broadcast_clash([left[:-2], right[:-2]]):
+        yield Fault(typed.node.where, f"{product}: the axes before the matrices do not broadcast, {why}")
 
 
 @rule("shape/gemm", "error", Typed)
 def gemm(typed: Typed) -> Faults:
-    """The matrices of a Gemm are not of rank 2, or their inner sizes differ."""
-    if typed.schema.key[:2] != ("", "Gemm"):
+    """The matrices of a Gemm are not of rank 2, or their inner sizes differ.
+
+    Why: it multiplies two matrices, after `transA` and `transB`.
+
+    Mend: set `transB` where the second is stored turned, as PyTorch's Linear stores it; use MatMul for other ranks.
+
+    Example:
+        g (float[2, 3] x, float[5, 3] w) => (float[2, 5] y) { y = Gemm(x, w) }
+
+    Instead:
+        g (float[2, 3] x, float[5, 3] w) => (float[2, 5] y) { y = Gemm<transB = 1>(x, w) }
+    """
+    if not is_one_of(typed, "Gemm"):
         return
-    left, right = _shape(typed, 0), _shape(typed, 1)
+    left, right = shape_of(typed, 0), shape_of(typed, 1)
     for name, shape in (("A", left), ("B", right)):
         if shape is not None and len(shape) != 2:
             yield Fault(typed.node.where, f"{name} {shape_text(shape)} has rank {len(shape)}, a Gemm takes rank 2")
-    if left is None or right is None or len(left) != 2 or len(right) != 2:
-        return
-    inner = left[0 if typed.attribute("transA") else 1]
-    rows = right[1 if typed.attribute("transB") else 0]
-    if _clash(inner, rows):
-        turned = "".join(f" {name}ᵀ" for name in "AB" if typed.attribute(f"trans{name}"))
-        message = f"A {shape_text(left)}, B {shape_text(right)}{turned and f' ({turned.strip()})'}"
-        yield Fault(typed.node.where, f"{message}: the inner sizes are {inner} and {rows}")
+    for inner, rows in equal_sizes(typed):
+        if left and right and clash(inner, rows):
+            turned = "".join(f" {name}ᵀ" for name in "AB" if typed.attribute(f"trans{name}"))
+            message = f"A {shape_text(left)}, B {shape_text(right)}{turned and f' ({turned.strip()})'}"
+            yield Fault(typed.node.where, f"{message}: the inner sizes are {inner} and {rows}")
 
 
-@rule("shape/conv", "error", Typed)
-def conv(typed: Typed) -> Faults:
-    """The weights of a Conv do not fit its input: other ranks, channels other than group times the weights' own."""
-    if typed.schema.key[:2] != ("", "Conv"):
+def equal_sizes(typed: Typed) -> Iterator[tuple[Dimension, Dimension]]:
+    """The pairs of sizes that a product of matrices needs equal."""
+    if is_one_of(typed, "MatMul", "MatMulInteger", "QLinearMatMul"):
+        left, right = _factors(typed)
+        if left and right:
+            yield left[-1], right[-2:][0]
+    elif is_one_of(typed, "Gemm"):
+        left, right = shape_of(typed, 0), shape_of(typed, 1)
+        if left is not None and right is not None and len(left) == len(right) == 2:
+            yield left[not typed.attribute("transA")], right[bool(typed.attribute("transB"))]
+
+
+# Other arithmetic
+
+
+@rule("shape/reshape", "error", Typed)
+def reshape(typed: Typed) -> Faults:
+    """A Reshape gives another number of elements than it takes.
+
+    Why: it moves none, adds none and drops none.
+
+    Mend: correct the shape; one size may be -1 and follows from the others, a 0 stands for the input's own size.
+
+    Example:
+        g (float[2, 3] x) => (float[N, M] y) <int64[2] shape = {4, 2}> { y = Reshape(x, shape) }
+
+    Instead:
+        g (float[2, 3] x) => (float[N, M] y) <int64[2] shape = {-1, 2}> { y = Reshape(x, shape) }
+    """
+    if not is_one_of(typed, "Reshape") or (shape := shape_of(typed, 0)) is None:
         return
-    x, w, bias = _shape(typed, 0), _shape(typed, 1), _shape(typed, 2)
-    if x is not None and w is not None:
-        shapes = f"X {shape_text(x)}, W {shape_text(w)}"
-        group = typed.attribute("group")
-        if len(x) != len(w):
-            yield Fault(typed.node.where, f"{shapes}: the ranks are {len(x)} and {len(w)}")
-        elif len(x) < 3:
-            yield Fault(typed.node.where, f"{shapes}: a Conv takes rank 3 or more")
-        elif isinstance(x[1], int) and isinstance(w[1], int) and x[1] != w[1] * group:
-            yield Fault(typed.node.where, f"{shapes}: {x[1]} channels are not {w[1]} in each of {group} groups")
-        elif isinstance(w[0], int) and group > 0 and w[0] % group:
-            yield Fault(typed.node.where, f"{shapes}: {w[0]} output channels do not divide into {group} groups")
-    if w and bias is not None and (len(bias) != 1 or _clash(bias[0], w[0])):
-        yield Fault(typed.node.where, f"W {shape_text(w)}, B {shape_text(bias)}: the bias must be one number a channel")
+    if typed.schema.key.since_version == 1:
+        target = list(typed.attribute("shape") or ())
+    else:
+        array = typed.inputs[1].array if len(typed.inputs) > 1 else None
+        target = [] if array is None or array.ndim != 1 else array.tolist()
+    sizes = [size for size in shape if isinstance(size, int)]
+    if not target or len(sizes) < len(shape) or target.count(-1) > 1 or min(target) < -1:
+        return  # not known, or refused by inference
+    if not typed.attribute("allowzero"):
+        if any(not size and place >= len(shape) for place, size in enumerate(target)):
+            return
+        target = [size or sizes[place] for place, size in enumerate(target)]
+    elements, given = math.prod(sizes), math.prod(size for size in target if size != -1)
+    if elements != given if -1 not in target else (elements % given if given else elements):
+        yield Fault(typed.node.where, f"{shape_text(shape)} has {elements} elements, they make no {shape_text(target)}")
+
+
+@rule("shape/blocks", "error", Typed)
+def blocks(typed: Typed) -> Faults:
+    """A DepthToSpace or SpaceToDepth does not divide its input into blocks.
+
+    Why: DepthToSpace takes `blocksize²` channels for one, SpaceToDepth cuts height and width into parts of `blocksize`;
+    what is left over has no place.
+
+    Mend: pad the input, or correct `blocksize`.
+
+    Example:
+        g (float[1, 6, 2, 2] x) => (float[1, N, 4, 4] y) { y = DepthToSpace<blocksize = 2>(x) }
+
+    Instead:
+        g (float[1, 8, 2, 2] x) => (float[1, 2, 4, 4] y) { y = DepthToSpace<blocksize = 2>(x) }
+    """
+    shape = shape_of(typed, 0)
+    if not is_one_of(typed, "DepthToSpace", "SpaceToDepth") or shape is None or len(shape) != 4:
+        return
+    size = typed.attribute("blocksize")
+    places, due = ((1,), size * size) if is_one_of(typed, "DepthToSpace") else ((2, 3), size)
+    for place in places:
+        given = shape[place]
+        if isinstance(given, int) and due > 0 and given % due:
+            yield Fault(typed.node.where, f"{shape_text(shape)}: axis {place} has {given}, no multiple of {due}")
+
+
+@rule("shape/index", "error", Typed)
+def index(typed: Typed) -> Faults:
+    """A constant index of a Gather, GatherElements or ScatterElements lies outside the axis.
+
+    Why: there is no such element.
+
+    Mend: count from 0 to size - 1, or from the back: -size to -1.
+
+    Example:
+        g (float[3] x) => (float[1] y) <int64[1] i = {3}> { y = Gather(x, i) }
+
+    Instead:
+        g (float[3] x) => (float[1] y) <int64[1] i = {2}> { y = Gather(x, i) }
+    """
+    shape = shape_of(typed, 0)
+    if not is_one_of(typed, "Gather", "GatherElements", "ScatterElements") or not shape or len(typed.inputs) < 2:
+        return
+    axis, array = typed.attribute("axis"), typed.inputs[1].array
+    if array is None or not array.size or not -len(shape) <= axis < len(shape):
+        return
+    size, least, most = shape[axis], int(array.min()), int(array.max())
+    if isinstance(size, int) and not -size <= least <= most < size:
+        outside = most if most >= size else least
+        yield Fault(typed.node.where, f"index {outside} is outside axis {axis} of {shape_text(shape)}")

@@ -11,7 +11,6 @@ from onnxeval.checks.held import SparseTensor
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.dtypes import Tensor as Array
 from onnxeval.errors import ModelError
-from onnxeval.external import Files
 from onnxeval.tensors import array_from
 
 
@@ -22,7 +21,7 @@ def _indices(sparse: SparseTensor) -> Array | None:
     if not _fits(sparse, count) or any(size <= 0 for size in proto.dims):
         return None
     try:
-        return array_from(proto.indices, Files(sparse.model.folders)).reshape(count, -1) if count else None
+        return array_from(proto.indices, sparse.model.files).reshape(count, -1) if count else None
     except ModelError:
         return None
 
@@ -34,7 +33,24 @@ def _fits(sparse: SparseTensor, count: int) -> bool:
 
 @rule("tensor/sparse-shape", "error", SparseTensor)
 def sparse_shape(sparse: SparseTensor) -> Faults:
-    """A sparse tensor's values are not a list, its dims are not positive, or its indices do not fit both."""
+    """A sparse tensor's values are not a list, its dims are not positive, or its indices do not fit both.
+
+    Why: where its values belong cannot be told.
+
+    Mend: give values `[NNZ]`, and indices of int64, `[NNZ]` counted through all elements or `[NNZ, rank]`.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.sparse_initializer.add(dims=[2])
+        >>> w.values.MergeFrom(TensorProto(name="w", data_type=1, dims=[1], float_data=[1]))
+        >>> w.indices.MergeFrom(TensorProto(data_type=7, dims=[2], int64_data=[0, 1]))
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.sparse_initializer.add(dims=[2])
+        >>> w.values.MergeFrom(TensorProto(name="w", data_type=1, dims=[1], float_data=[1]))
+        >>> w.indices.MergeFrom(TensorProto(data_type=7, dims=[1], int64_data=[0]))
+    """
     proto = sparse.proto
     if len(proto.values.dims) != 1:
         yield Fault(sparse.where, f"the values have dims {list(proto.values.dims)}, expected one dimension")
@@ -57,7 +73,24 @@ def _type_name(number: int) -> str:
 
 @rule("tensor/sparse-index", "error", SparseTensor)
 def sparse_index(sparse: SparseTensor) -> Faults:
-    """An index of a sparse tensor lies outside its dims."""
+    """An index of a sparse tensor lies outside its dims.
+
+    Why: there is no such element.
+
+    Mend: correct the index or the dims.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.sparse_initializer.add(dims=[2])
+        >>> w.values.MergeFrom(TensorProto(name="w", data_type=1, dims=[1], float_data=[1]))
+        >>> w.indices.MergeFrom(TensorProto(data_type=7, dims=[1], int64_data=[2]))
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.sparse_initializer.add(dims=[2])
+        >>> w.values.MergeFrom(TensorProto(name="w", data_type=1, dims=[1], float_data=[1]))
+        >>> w.indices.MergeFrom(TensorProto(data_type=7, dims=[1], int64_data=[1]))
+    """
     if (table := _indices(sparse)) is not None:
         outside = (table < 0) | (table >= _bounds(sparse, table))
         if outside.any():
@@ -67,7 +100,24 @@ def sparse_index(sparse: SparseTensor) -> Faults:
 
 @rule("tensor/sparse-order", "error", SparseTensor)
 def sparse_order(sparse: SparseTensor) -> Faults:
-    """The indices of a sparse tensor must ascend, so that none comes twice."""
+    """The indices of a sparse tensor do not ascend.
+
+    Why: the standard wants them in order, so that none comes twice.
+
+    Mend: sort the indices, and the values with them.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.sparse_initializer.add(dims=[2])
+        >>> w.values.MergeFrom(TensorProto(name="w", data_type=1, dims=[2], float_data=[1, 2]))
+        >>> w.indices.MergeFrom(TensorProto(data_type=7, dims=[2], int64_data=[1, 0]))
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.sparse_initializer.add(dims=[2])
+        >>> w.values.MergeFrom(TensorProto(name="w", data_type=1, dims=[2], float_data=[1, 2]))
+        >>> w.indices.MergeFrom(TensorProto(data_type=7, dims=[2], int64_data=[0, 1]))
+    """
     if (table := _indices(sparse)) is None or len(table) < 2:
         return
     if ((table < 0) | (table >= _bounds(sparse, table))).any():

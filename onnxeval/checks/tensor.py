@@ -28,12 +28,15 @@ _FIELD_OF: dict[int, str] = {
     TensorProto.STRING: "string_data",
 }
 _MOST_ELEMENTS = 2**63 - 1
+#: The size of an element in raw data. Strings never stand there.
+_BITS = {n: SUB_BYTE_BITS.get(d, 8 * d.itemsize) for n, d in BY_ELEMENT_TYPE.items() if n != TensorProto.STRING}
 
 
 def _count(tensor: TensorProto) -> int | None:
     """How many elements the dims make; None where they make no sense."""
-    count = math.prod(tensor.dims)
-    return count if all(size >= 0 for size in tensor.dims) and count <= _MOST_ELEMENTS else None
+    dims = tensor.dims[:]
+    count = math.prod(dims)
+    return count if min(dims, default=0) >= 0 and count <= _MOST_ELEMENTS else None
 
 
 def _filled(tensor: TensorProto) -> list[str]:
@@ -47,8 +50,8 @@ def _is_external(tensor: TensorProto) -> bool:
 
 
 def _bytes_needed(tensor: TensorProto, count: int) -> int:
-    dtype = BY_ELEMENT_TYPE[tensor.data_type]
-    return (count * SUB_BYTE_BITS.get(dtype, 8 * dtype.itemsize) + 7) // 8
+    bits = _BITS.get(tensor.data_type, 8 * BY_ELEMENT_TYPE[tensor.data_type].itemsize)
+    return (count * bits + 7) // 8
 
 
 def _entries_needed(tensor: TensorProto, count: int) -> int:
@@ -59,9 +62,35 @@ def _entries_needed(tensor: TensorProto, count: int) -> int:
     return count * (2 if tensor.data_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128) else 1)
 
 
+def whole_raw_data(tensor: TensorProto) -> bytes | None:
+    """The raw data of a tensor that has no other, of the length that dims and type ask for; None for all others.
+
+    No rule on tensors finds anything in one that has it.
+    """
+    if tensor.data_location or not tensor.HasField("raw_data") or tensor.HasField("segment"):
+        return None
+    sizes, bits, raw = tensor.dims[:], _BITS.get(tensor.data_type), tensor.raw_data
+    if bits is None or min(sizes, default=0) < 0 or len(raw) != (math.prod(sizes) * bits + 7) // 8:
+        return None
+    for field in _FIELDS:
+        if getattr(tensor, field):
+            return None
+    return raw
+
+
 @rule("tensor/element-type", "error", Tensor)
 def element_type(tensor: Tensor) -> Faults:
-    """A tensor's element type is undefined, or none that the standard knows."""
+    """A tensor's element type is undefined, or none that the standard knows.
+
+    Why: its data cannot be read.
+
+    Mend: set `data_type` to one of the numbers of `TensorProto.DataType`. A number above those known may come from
+    a newer onnx.
+
+    Example:
+        g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }
+        >>> model.graph.initializer[0].data_type = 99
+    """
     number = tensor.proto.data_type
     if number not in BY_ELEMENT_TYPE:
         yield Fault(tensor.where, f"element type {number} is {'unknown' if number else 'undefined'}")
@@ -69,7 +98,16 @@ def element_type(tensor: Tensor) -> Faults:
 
 @rule("tensor/dims", "error", Tensor)
 def dims(tensor: Tensor) -> Faults:
-    """A tensor's dims are negative, or make more elements than can be counted."""
+    """A tensor's dims are negative, or make more elements than can be counted.
+
+    Why: there is no such tensor.
+
+    Mend: write the sizes that the data has; a tensor's dims are never open.
+
+    Example:
+        g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }
+        >>> model.graph.initializer[0].dims[0] = -1
+    """
     if _count(tensor.proto) is None:
         shape = list(tensor.proto.dims)
         what = "hold a negative size" if min(shape) < 0 else f"make more than {_MOST_ELEMENTS} elements"
@@ -78,7 +116,20 @@ def dims(tensor: Tensor) -> Faults:
 
 @rule("tensor/data-field", "error", Tensor)
 def data_field(tensor: Tensor) -> Faults:
-    """A tensor's data stands in a field that is not for its type, in several, or both in the file and outside it."""
+    """A tensor's data stands in a field that is not for its type, in several, or both in the file and outside it.
+
+    Why: which of the data counts is open, and most readers look into one field only and find nothing.
+
+    Mend: write the data again; `onnx.numpy_helper.from_array` chooses the field.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> model.graph.initializer.add(name="w", data_type=1, dims=[2], int64_data=[1, 2])
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> model.graph.initializer.add(name="w", data_type=1, dims=[2], float_data=[1, 2])
+    """
     proto = tensor.proto
     if (dtype := BY_ELEMENT_TYPE.get(proto.data_type)) is None:
         return
@@ -101,7 +152,21 @@ def data_field(tensor: Tensor) -> Faults:
 
 @rule("tensor/data-length", "error", Tensor)
 def data_length(tensor: Tensor) -> Faults:
-    """A tensor's data is longer or shorter than its dims and type say."""
+    """A tensor's data is longer or shorter than its dims and type say.
+
+    Why: the file was cut, or dims or type were changed without the data.
+
+    Mend: write the tensor again, or the dims that the data has. A file without its weights keeps them elsewhere, as
+    external data or in the program that wrote it.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> model.graph.initializer.add(name="w", data_type=1, dims=[2], float_data=[1])
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> model.graph.initializer.add(name="w", data_type=1, dims=[2], float_data=[1, 2])
+    """
     proto = tensor.proto
     count = _count(proto)
     if proto.data_type not in BY_ELEMENT_TYPE or count is None:
@@ -123,7 +188,20 @@ def data_length(tensor: Tensor) -> Faults:
 
 @rule("tensor/text", "error", Tensor)
 def text(tensor: Tensor) -> Faults:
-    """A string of a tensor is not UTF-8."""
+    r"""A string of a tensor is not UTF-8.
+
+    Why: strings are UTF-8 by the standard; no reader can show or compare this one.
+
+    Mend: encode the text as UTF-8. Bytes that are no text belong into a tensor of uint8.
+
+    Example:
+        g () => (string[1] y) { y = Identity(w) }
+        >>> model.graph.initializer.add(name="w", data_type=8, dims=[1], string_data=[b"\xff"])
+
+    Instead:
+        g () => (string[1] y) { y = Identity(w) }
+        >>> model.graph.initializer.add(name="w", data_type=8, dims=[1], string_data=["é".encode()])
+    """
     if tensor.proto.data_type == TensorProto.STRING:
         for place, data in enumerate(tensor.proto.string_data):
             try:
@@ -159,7 +237,22 @@ def _is_inside(path: Path, folders: tuple[Path, ...]) -> bool:
 
 @rule("tensor/external-location", "error", Tensor)
 def external_location(tensor: Tensor) -> Faults:
-    """External data has no location, or one outside the model's folder, which no reader may follow."""
+    """External data has no location, or one outside the model's folder.
+
+    Why: no reader may follow it: a model could name any file of its user's.
+
+    Mend: move the file into the model's folder and write its path relative to that.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.initializer.add(name="w", data_type=1, dims=[2], data_location=1)
+        >>> w.external_data.add(key="location", value="../weights.bin")
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.initializer.add(name="w", data_type=1, dims=[2], data_location=1)
+        >>> w.external_data.add(key="location", value="weights.bin")
+    """
     if not _is_external(tensor.proto):
         return
     location = _external_entries(tensor.proto).get("location", "")
@@ -173,7 +266,22 @@ def external_location(tensor: Tensor) -> Faults:
 
 @rule("tensor/external-missing", "error", Tensor)
 def external_missing(tensor: Tensor) -> Faults:
-    """The file of a tensor's external data is not beside the model."""
+    """The file of a tensor's external data is not beside the model.
+
+    Why: the weights are not there; the `.onnx` file alone was copied, as a rule.
+
+    Mend: put the file into the model's folder, under the name that the message says.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.initializer.add(name="w", data_type=1, dims=[2], data_location=1)
+        >>> w.external_data.add(key="location", value="wieghts.bin")
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.initializer.add(name="w", data_type=1, dims=[2], data_location=1)
+        >>> w.external_data.add(key="location", value="weights.bin")
+    """
     path = _external_file(tensor)
     if path is not None and _is_inside(path, tensor.model.folders) and not os.path.isfile(path):
         yield Fault(tensor.where, f"its external data file {path.name!r} is not there (looked in {path.parent})")
@@ -181,7 +289,24 @@ def external_missing(tensor: Tensor) -> Faults:
 
 @rule("tensor/external-range", "error", Tensor)
 def external_range(tensor: Tensor) -> Faults:
-    """External data has an offset or a length that is no number, or that reaches past the end of its file."""
+    """External data has an offset or a length that is no number, or that reaches past the end of its file.
+
+    Why: the file belongs to another version of the model, or is cut short.
+
+    Mend: fetch model and data together again.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.initializer.add(name="w", data_type=1, dims=[2], data_location=1)
+        >>> w.external_data.add(key="location", value="weights.bin")
+        >>> w.external_data.add(key="offset", value="123456")
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Add(x, w) }
+        >>> w = model.graph.initializer.add(name="w", data_type=1, dims=[2], data_location=1)
+        >>> w.external_data.add(key="location", value="weights.bin")
+        >>> w.external_data.add(key="offset", value="0")
+    """
     if not _is_external(tensor.proto):
         return
     entries = _external_entries(tensor.proto)

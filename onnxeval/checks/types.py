@@ -70,7 +70,18 @@ def readable(type_name: str) -> str:
 
 @rule("type/not-allowed", "error", Typed)
 def not_allowed(typed: Typed) -> Faults:
-    """An input is of a type that the operator does not take at this opset."""
+    """An input is of a type that the operator does not take at this opset.
+
+    Why: the operator has no meaning for it there; runtimes refuse the model or have no kernel.
+
+    Mend: cast the value, or import an opset in which the operator takes the type; the hint lists what it takes now.
+
+    Example:
+        g (int64[2] x) => (int64[2] y) { y = Floor(x) }
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Floor(x) }
+    """
     for place, slot, known in typed.known_inputs():
         if known.name not in slot.allowed:
             allowed = ", ".join(sorted(map(readable, slot.allowed)))
@@ -80,7 +91,18 @@ def not_allowed(typed: Typed) -> Faults:
 
 @rule("type/variable", "error", Typed)
 def variable(typed: Typed) -> Faults:
-    """Two inputs that must be of one type are of different types."""
+    """Two inputs that must be of one type are of different types.
+
+    Why: ONNX never converts on its own.
+
+    Mend: insert a Cast, or CastLike, before one of them.
+
+    Example:
+        g (float[2] x, double[2] z) => (float[2] y) { y = Add(x, z) }
+
+    Instead:
+        g (float[2] x, double[2] z) => (float[2] y) { w = CastLike(z, x)  y = Add(x, w) }
+    """
     bound: dict[str, tuple[str, str]] = {}
     for place, slot, known in typed.known_inputs():
         if slot.variable and slot.homogeneous and known.name in slot.allowed:
@@ -95,7 +117,22 @@ def variable(typed: Typed) -> Faults:
 
 @rule("type/absent-argument", "error", Typed)
 def absent_argument(typed: Typed) -> Faults:
-    """A function is called without an input that a node in its body cannot do without."""
+    """A function is called without an input that a node in its body cannot do without.
+
+    Why: the call leaves it out, so the node has nothing to read.
+
+    Mend: pass the input, or let the body do without it.
+
+    Example:
+        <ir_version: 10, opset_import: ["": 21, "loc": 1]>
+        g (float[2] x) => (float[2] y) { y = loc.add(x) }
+        <domain: "loc", opset_import: ["": 21]> add (a, b) => (c) { c = Add(a, b) }
+
+    Instead:
+        <ir_version: 10, opset_import: ["": 21, "loc": 1]>
+        g (float[2] x) => (float[2] y) { y = loc.add(x, x) }
+        <domain: "loc", opset_import: ["": 21]> add (a, b) => (c) { c = Add(a, b) }
+    """
     for place, known in enumerate(typed.inputs):
         slot = slot_at(typed.schema.inputs, place)
         if known is ABSENT and typed.node.inputs[place] and slot and not slot.optional and not slot.variadic:
@@ -116,14 +153,36 @@ class Refusal:
 
 @rule("type/refused", "error", Refusal)
 def type_refused(refusal: Refusal) -> Faults:
-    """The standard's inference refuses the node for the types of its inputs or its attributes."""
+    """The standard's inference refuses the node for the types of its inputs or its attributes.
+
+    Why: what the node would make has no type.
+
+    Mend: the message holds onnx's reason and what is known of the inputs.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = Cast<to = 99>(x) }
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Cast<to = 1>(x) }
+    """
     if not refusal.about_shape:
         yield Fault(refusal.node.where, f"{refusal.reason} (inputs: {described(refusal.schema, refusal.inputs)})")
 
 
 @rule("shape/refused", "error", Refusal)
 def shape_refused(refusal: Refusal) -> Faults:
-    """The standard's inference refuses the node for the shapes of its inputs: they cannot work together."""
+    """The standard's inference refuses the node for the shapes of its inputs.
+
+    Why: they cannot work together.
+
+    Mend: the message holds onnx's reason and what is known of the inputs, elements of small constants included.
+
+    Example:
+        g (float[2, 3] x, float[2, 4] z) => (float[4, 3] y) { y = Concat<axis = 0>(x, z) }
+
+    Instead:
+        g (float[2, 3] x, float[2, 3] z) => (float[4, 3] y) { y = Concat<axis = 0>(x, z) }
+    """
     if refusal.about_shape:
         yield Fault(refusal.node.where, f"{refusal.reason} (inputs: {described(refusal.schema, refusal.inputs)})")
 
@@ -149,9 +208,18 @@ def negative_shape(proto: TypeProto) -> list[Dimension]:
 
 @rule("shape/negative", "error", Outcome)
 def negative(outcome: Outcome) -> Faults:
-    """A node's output would have a negative size: a kernel is larger than what it slides over, say.
+    """A node's output would have a negative size. Branches of an If are left out: the branch not taken may be written
+    for other shapes.
 
-    Branches of an If are left out: the branch not taken may be written for other shapes.
+    Why: a kernel is larger than what it slides over, say, so the node fails on these shapes.
+
+    Mend: pad the input, take a smaller kernel, or correct the declared input.
+
+    Example:
+        g (float[1, 1, 2, 2] x, float[1, 1, 4, 4] w) => (float[1, 1, N, M] y) { y = Conv(x, w) }
+
+    Instead:
+        g (float[1, 1, 5, 5] x, float[1, 1, 4, 4] w) => (float[1, 1, 2, 2] y) { y = Conv(x, w) }
     """
     message = f"the shape would be {shape_text(outcome.sizes)} (inputs: {described(outcome.schema, outcome.inputs)})"
     yield Fault(outcome.node.output_where(outcome.place), message)
@@ -176,17 +244,48 @@ def _contradiction(declaration: Declaration, role: str) -> Faults:
 
 @rule("type/declared-output", "error", Declaration)
 def declared_output(declaration: Declaration) -> Faults:
-    """A graph output is declared with another type or shape than the one it has."""
+    """A graph output is declared with another type or shape than the one it has.
+
+    Why: who reads the output relies on the declaration; runtimes refuse a wrong type and warn of a wrong shape.
+
+    Mend: declare what the message says the value is, or find the node that went wrong on the way.
+
+    Example:
+        g (float[2, 3] x) => (float[2, 4] y) { y = Neg(x) }
+
+    Instead:
+        g (float[2, 3] x) => (float[2, 3] y) { y = Neg(x) }
+    """
     yield from _contradiction(declaration, "output")
 
 
 @rule("type/declared-value", "warning", Declaration)
 def declared_value(declaration: Declaration) -> Faults:
-    """A value_info declares another type or shape than the value has; who trusts it plans wrongly."""
+    """A `value_info` declares another type or shape than the value has.
+
+    Why: it changes no result, but who trusts it plans wrongly: converters, quantisers, viewers.
+
+    Mend: remove the declaration, or let `onnx.shape_inference` write it again.
+
+    Example:
+        g (float[2] x) => (float[2] y) <float[3] h> { h = Neg(x)  y = Abs(h) }
+
+    Instead:
+        g (float[2] x) => (float[2] y) <float[2] h> { h = Neg(x)  y = Abs(h) }
+    """
     yield from _contradiction(declaration, "value_info")
 
 
 @rule("type/declared-initializer", "error", Declaration)
 def declared_initializer(declaration: Declaration) -> Faults:
-    """A graph input is declared with another type or shape than the initializer that is its default."""
+    """A graph input is declared with another type or shape than the initializer that is its default.
+
+    Why: what may be fed and what is there by default differ; one of the two cannot work.
+
+    Mend: declare the input as the initializer is.
+
+    Example:
+        g (float[2] x, float[3] w) => (float[2] y) { h = Size(w)  z = CastLike(h, x)  y = Add(x, z) }
+        >>> model.graph.initializer.add(name="w", data_type=1, dims=[2], float_data=[1, 2])
+    """
     yield from _contradiction(declaration, "input")

@@ -6,17 +6,23 @@ Nothing here judges or refuses: a view exists of every model that can be parsed,
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
+from onnxeval.checks.imports import Imports
+from onnxeval.external import Files
 from onnxeval.graph import constants_of
-from onnxeval.schema import STANDARD_DOMAINS, Schema, canonical_domain, find_schema, newest_opset
+from onnxeval.registry import Kernel
+from onnxeval.schema import Schema, canonical_domain
 
 _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+#: The Gradient of this domain names values in these attributes.
+_TRAINING = "ai.onnx.preview.training"
+_NAMING = ("xs", "zs", "y")
 #: Attributes that may be large, or that hold nodes of their own: no node is recognised by them.
 _BULKY = frozenset(
     {
@@ -27,36 +33,6 @@ _BULKY = frozenset(
         AttributeProto.SPARSE_TENSORS,
     }
 )
-
-
-class Imports:
-    """What the nodes of a graph or function are bound by: a version for each domain."""
-
-    def __init__(self, entries: Iterable[Any], importer: str, implied: dict[str, int] | None = None) -> None:
-        self.entries = list(entries)
-        self.importer = importer
-        self.versions: dict[str, int] = {}
-        for entry in self.entries:
-            self.versions.setdefault(canonical_domain(entry.domain), entry.version)
-        if not self.versions and implied:
-            self.versions.update(implied)
-        self._schemas: dict[tuple[str, str], Schema | None] = {}
-        #: Signatures of nodes in which the rules found nothing.
-        self.clean: set[Any] = set()
-        #: Signature and input types -> output types, where nothing was found.
-        self.inferred: dict[Any, Any] = {}
-
-    def where(self, place: int) -> str:
-        return f"{self.importer}/opset_import[{place}]"
-
-    def schema(self, domain: str, op_type: str) -> Schema | None:
-        """The schema in force; where the version is newer than any known, that of the newest known."""
-        key = (domain, op_type)
-        if key not in self._schemas:
-            version = self.versions.get(domain, 0)
-            known = domain in STANDARD_DOMAINS and isinstance(op_type, str) and version > 0
-            self._schemas[key] = find_schema(domain, op_type, min(version, newest_opset(domain))) if known else None
-        return self._schemas[key]
 
 
 class Node:
@@ -86,7 +62,7 @@ class Node:
     def _read_attributes(self) -> None:
         self.attributes = self.proto.attribute[:]
         for attribute in self.attributes:
-            if attribute.type in _BULKY:
+            if attribute.type in _BULKY or self.domain == _TRAINING:
                 self.signature = None
                 self.subs = [sub for a in self.attributes if a.type in _GRAPHS for sub in self._read_graphs(a)]
                 return
@@ -100,6 +76,14 @@ class Node:
             yield Scope(graph, f"{where}[{place}]", self.scope.model, self.scope, self)
 
     @property
+    def reads(self) -> Iterator[str]:
+        """The names of its scope that it reads: its inputs, what its sub-graphs capture, what it names."""
+        yield from filter(None, self.inputs)
+        for sub in self.subs:
+            yield from sub.captures
+        yield from self.named
+
+    @property
     def where(self) -> str:
         name = f' "{self.proto.name}"' if self.proto.name else ""
         return f"{self.scope.where}/node[{self.place}] ({self.op_type}{name})"
@@ -111,6 +95,14 @@ class Node:
         return f'{self.where} output {place} "{self.outputs[place]}"'
 
     @property
+    def named(self) -> Iterator[str]:
+        """The values that it names in attributes, as a Gradient does."""
+        if self.domain == _TRAINING:
+            for attribute in self.attributes:
+                if attribute.name in _NAMING:
+                    yield from (text.decode(errors="replace") for text in (*attribute.strings, attribute.s) if text)
+
+    @property
     def label(self) -> str:
         """The node's name, or its operator and place: what a cycle is told by."""
         return f"{self.proto.name} ({self.op_type})" if self.proto.name else f"node[{self.place}] ({self.op_type})"
@@ -118,6 +110,11 @@ class Node:
     @property
     def schema(self) -> Schema | None:
         return self.scope.imports.schema(self.domain, self.op_type)
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """What runs it here, where the standard does not describe its operator."""
+        return self.scope.imports.kernel(self.domain, self.op_type) if self.domain else None
 
     @property
     def version(self) -> int | None:
@@ -128,6 +125,11 @@ class Node:
     def function(self) -> Function | None:
         """The model's function of this name, whether or not the standard has an operator of that name, too."""
         return self.scope.model.functions_by_key.get((self.domain, self.op_type, self.proto.overload))
+
+    @property
+    def called(self) -> Function | None:
+        """The model's function that runs it: the standard's operators come first, and those that onnxeval has."""
+        return None if self.schema is not None or self.kernel is not None else self.function
 
 
 #: What holds a tensor: a node, or a scope and the name of its initializer.
@@ -236,6 +238,41 @@ class Scope:
             return self, place
         return self.parent.maker_of(name) if self.parent is not None else None
 
+    @cached_property
+    def bulky_nodes(self) -> list[Node]:
+        """The nodes without a signature: they hold tensors, graphs, or names of values."""
+        return [node for node in self.nodes if node.signature is None]
+
+    @cached_property
+    def node_names(self) -> list[str]:
+        """The nodes' own names, in order; "" where one has none."""
+        return [proto.name for proto in self.proto.node]
+
+    @cached_property
+    def read_from_outside(self) -> set[str]:
+        """The names that others than its nodes read: its outputs, training, quantisation annotations."""
+        names = set(self.outputs)
+        if (graph := self.graph) is not None:
+            for annotation in graph.quantization_annotation:
+                names.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+        if self is self.model.graph:
+            for training in self.model.training:
+                names.update(training.captures, (name for node in training.nodes for name in node.named))
+            for info in self.model.proto.training_info:
+                for binding in (*info.initialization_binding, *info.update_binding):
+                    names.update((binding.key, binding.value))
+        return names
+
+    @cached_property
+    def reads(self) -> set[str]:
+        """Every name that anybody reads here: its nodes, scopes in them, and others."""
+        names = set(self.read_from_outside)
+        for node in self.nodes:
+            names.update(node.inputs)
+        for node in self.bulky_nodes:
+            names.update(node.reads)
+        return names
+
     def known_names(self) -> Iterator[str]:
         """Every name that is made here or around."""
         yield from self.makers
@@ -285,7 +322,7 @@ class Function:
         """The functions of the model that its nodes call, at any depth of nesting."""
         for scope in self.scope.all_scopes():
             for node in scope.nodes:
-                if node.schema is None and (called := node.function) is not None:
+                if (called := node.called) is not None:
                     yield node, called
 
 
@@ -311,6 +348,19 @@ class Model:
             for field in ("initialization", "algorithm")
             if info.HasField(field)
         ]
+
+    @cached_property
+    def files(self) -> Files:
+        """Where its external data lies."""
+        return Files(self.folders)
+
+    @cached_property
+    def called(self) -> frozenset[Function]:
+        """Its functions that nodes call."""
+        if not self.functions:
+            return frozenset()
+        called = (node.called for scope in self.scopes() for node in scope.nodes)
+        return frozenset(function for function in called if function is not None)
 
     @cached_property
     def late_reads(self) -> Mapping[Scope, list[LateRead]]:

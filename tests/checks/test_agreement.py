@@ -27,5 +27,9 @@ def test_errors_where_onnx_finds_them() -> None:
 
 
 def test_nothing_but_silence_on_the_conformance_models() -> None:
-    told = {case.name: list(map(str, found)) for case in load_cases() if (found := onnxeval.check(case.model))}
+    """Many of them hold nodes, inputs and initializers that nobody reads: that is true, and all there is to tell."""
+    told = {}
+    for case in load_cases():
+        if found := onnxeval.check(case.model, ignore=["graph/unused-*"]):
+            told[case.name] = list(map(str, found))
     assert not told

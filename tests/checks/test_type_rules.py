@@ -9,6 +9,11 @@ from onnx import ModelProto
 import onnxeval
 
 
+def check(model: object) -> list[onnxeval.Finding]:
+    """The findings, but for what nobody reads: small models hold such things."""
+    return onnxeval.check(model, ignore=["*/unused*"])
+
+
 def model(text: str, change: Callable[[ModelProto], object] | None = None, opset: int = 21) -> ModelProto:
     proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}, "loc": 1]> {text}')
     if change is not None:
@@ -18,8 +23,9 @@ def model(text: str, change: Callable[[ModelProto], object] | None = None, opset
 
 def of(inputs: str, line: str, output: str = "float[?,?]", opset: int = 21) -> ModelProto:
     """A model of these inputs, in which a line makes y."""
-    declared = output.replace("?", "N")
-    return model(f"g ({inputs}) => ({declared} y) {{{line}}}", opset=opset)
+    for place in range(output.count("?")):
+        output = output.replace("?", f"N{place}", 1)
+    return model(f"g ({inputs}) => ({output} y) {{{line}}}", opset=opset)
 
 
 def conv(x: str, w: str, more: str = "", attributes: str = "") -> ModelProto:
@@ -40,8 +46,8 @@ EXAMPLES = {
         of("float[2,3] x", "y = Cast<to = 1>(x)"),
     ),
     "shape/refused": (
-        of("float[2,3] x", "y = Concat<axis = 2>(x, x)"),
-        of("float[2,3] x", "y = Concat<axis = 1>(x, x)"),
+        of("float[2,3] x, float[2,4] z", "y = Concat<axis = 0>(x, z)"),
+        of("float[2,3] x, float[2,4] z", "y = Concat<axis = 1>(x, z)"),
     ),
     "shape/negative": (conv("[1,1,2,2]", "[1,1,4,4]"), conv("[1,1,3,3]", "[1,1,3,3]")),
     "shape/broadcast": (
@@ -57,14 +63,6 @@ EXAMPLES = {
         of("float[2,3] x, float[5,3] z", "y = Gemm<transB = 1>(x, z)"),
     ),
     "shape/conv": (conv("[1,4,5,5]", "[2,3,1,1]"), conv("[1,4,5,5]", "[2,2,1,1]", attributes="<group = 2>")),
-    "shape/attribute-range": (
-        of("float[2,3] x, float[3] s", "y = LayerNormalization<axis = 2>(x, s)"),
-        of("float[2,3] x, float[3] s", "y = LayerNormalization<axis = 1>(x, s)"),
-    ),
-    "shape/equation": (
-        of("float[2,3] x", 'y = Einsum<equation = "a-b">(x)'),
-        of("float[2,3] x", 'y = Einsum<equation = "a b -> ba">(x)'),
-    ),
     "type/declared-output": (
         of("float[2,3] x", "y = Neg(x)", "float[2,4]"),
         of("float[2,?] x".replace("?", "K"), "y = Neg(x)", "float[2,4]"),
@@ -85,16 +83,16 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("rule", EXAMPLES)
 def test_a_model_that_breaks_it(rule: str) -> None:
-    assert [finding.rule for finding in onnxeval.check(EXAMPLES[rule][0])] == [rule]
+    assert [finding.rule for finding in check(EXAMPLES[rule][0])] == [rule]
 
 
 @pytest.mark.parametrize("rule", EXAMPLES)
 def test_a_near_miss(rule: str) -> None:
-    assert onnxeval.check(EXAMPLES[rule][1]) == []
+    assert check(EXAMPLES[rule][1]) == []
 
 
 def only(proto: ModelProto) -> onnxeval.Finding:
-    (finding,) = onnxeval.check(proto)
+    (finding,) = check(proto)
     return finding
 
 
@@ -120,8 +118,8 @@ def only(proto: ModelProto) -> onnxeval.Finding:
             "float32[2, 4] is declared, what graph/node[0] (Neg) makes is",
         ),
         (
-            of("float[2,3] x", "y = Concat<axis = 2>(x, x)"),
-            "(inputs: inputs[0] float32[2, 3], inputs[1] float32[2, 3])",
+            of("float[2,3] x, float[2,4] z", "y = Concat<axis = 0>(x, z)"),
+            "(inputs: inputs[0] float32[2, 3], inputs[1] float32[2, 4])",
         ),
     ],
 )
@@ -130,8 +128,8 @@ def test_messages_hold_the_values(proto: ModelProto, message: str) -> None:
 
 
 def test_constant_inputs_are_written_out() -> None:
-    text = "g (float[2,3] x) => (float[N] y) <int64[2] s = {-1, 4}> {y = Reshape(x, s)}"
-    assert only(model(text)).message.endswith("(inputs: data float32[2, 3], shape int64[2] = [-1, 4])")
+    text = "g (float[2,3] x) => (float[N, M] y) <int64[2] s = {-1, -1}> {y = Reshape(x, s)}"
+    assert only(model(text)).message.endswith("(inputs: data float32[2, 3], shape int64[2] = [-1, -1])")
 
 
 def test_faults_down_the_line_are_told_too() -> None:
@@ -144,7 +142,7 @@ def test_faults_down_the_line_are_told_too() -> None:
             y = Add(d, z)
         }"""
     )
-    assert [(f.rule, f.where[:13]) for f in onnxeval.check(proto)] == [
+    assert [(f.rule, f.where[:13]) for f in check(proto)] == [
         ("shape/matmul", "graph/node[0]"),
         ("type/variable", "graph/node[2]"),
         ("shape/broadcast", "graph/node[4]"),
@@ -160,13 +158,13 @@ def test_constants_are_carried_through_shape_arithmetic() -> None:
         t = Concat<axis = 0>(minus, n)
         y = Reshape(x, t)
     }}"""
-    assert onnxeval.check(model(text.format("6,4"))) == []
+    assert check(model(text.format("6,4"))) == []
     assert only(model(text.format("4,6"))).message.endswith("makes is float32[6, 4]")
 
 
 def test_an_initializer_is_a_constant() -> None:
     text = "g (float[2,3] x) => (float[{}] y) <int64[1] s = {{-1}}> {{y = Reshape(x, s)}}"
-    assert onnxeval.check(model(text.format("6"))) == []
+    assert check(model(text.format("6"))) == []
     assert only(model(text.format("5"))).rule == "type/declared-output"
 
 
@@ -176,7 +174,7 @@ BRANCHES = """g (bool c, float[2] x, float[3] z) => (float[{}] y) {{
 
 
 def test_branches_are_walked() -> None:
-    assert onnxeval.check(model(BRANCHES.format("2", "x"))) == []
+    assert check(model(BRANCHES.format("2", "x"))) == []
     assert only(model(BRANCHES.format("3", "x"))).rule == "type/declared-output"
     finding = only(model(BRANCHES.format("2", "z")))
     assert (finding.rule, finding.where) == ("shape/broadcast", "graph/node[0] (If) then_branch/node[0] (Add)")
@@ -189,14 +187,14 @@ LOOP = """g (int64 n, bool c, {state} x) => ({state} y, float[N,4] z) {{
 
 
 def test_scan_outputs_of_a_loop_are_known() -> None:
-    assert [f.rule for f in onnxeval.check(model(LOOP.format(state="float[3]")))] == ["type/declared-output"]
+    assert [f.rule for f in check(model(LOOP.format(state="float[3]")))] == ["type/declared-output"]
 
 
 def test_a_loops_body_gets_types_from_the_node() -> None:
     proto = model(LOOP.format(state="double[3]").replace("N,4", "N,3"))
     for value in proto.graph.node[0].attribute[0].g.input:
         value.ClearField("type")
-    found = {(f.rule, f.where) for f in onnxeval.check(proto)}
+    found = {(f.rule, f.where) for f in check(proto)}
     assert ("type/declared-output", 'graph/node[0] (Loop) body/output[2] "e"') in found
 
 
@@ -207,9 +205,9 @@ SCAN = """g (float[2] s, float[5,3] x) => (float[2] t, float[{}] y) {{
 
 
 def test_the_slices_of_a_scan() -> None:
-    assert onnxeval.check(model(SCAN.format("5,3", ""))) == []
-    assert onnxeval.check(model(SCAN.format("3,5", "scan_output_axes = [1], "))) == []
-    assert {f.rule for f in onnxeval.check(model(SCAN.format("5,4", "")))} == {"type/declared-output"}
+    assert check(model(SCAN.format("5,3", ""))) == []
+    assert check(model(SCAN.format("3,5", "scan_output_axes = [1], "))) == []
+    assert {f.rule for f in check(model(SCAN.format("5,4", "")))} == {"type/declared-output"}
 
 
 def test_a_sequence_maps_body_gets_its_elements() -> None:
@@ -217,8 +215,8 @@ def test_a_sequence_maps_body_gets_its_elements() -> None:
         t = SequenceMap(s) <body = b (float[2] x, float[2] z) => (float[2] y) {y = Add(x, z)}>
     }"""
     proto = model(text.replace(", float[2] z", "").replace("Add(x, z)", "MatMul(x, ghost)"))
-    assert "graph/undefined-name" in {f.rule for f in onnxeval.check(proto)}
-    assert onnxeval.check(model(text.replace(", float[2] z", "").replace("Add(x, z)", "Neg(x)"))) == []
+    assert "graph/undefined-name" in {f.rule for f in check(proto)}
+    assert check(model(text.replace(", float[2] z", "").replace("Add(x, z)", "Neg(x)"))) == []
 
 
 FUNCTION = """ g (float[2] x, float[3] z, double[2] d) => (float[2] y) {{{}}}
@@ -226,19 +224,19 @@ FUNCTION = """ g (float[2] x, float[3] z, double[2] d) => (float[2] y) {{{}}}
 
 
 def test_function_bodies_are_judged_with_the_types_of_their_calls() -> None:
-    assert onnxeval.check(model(FUNCTION.format("y = loc.add(x, x)"))) == []
+    assert check(model(FUNCTION.format("y = loc.add(x, x)"))) == []
     finding = only(model(FUNCTION.format("h = loc.add(x, x) y = loc.add(h, z)")))
     assert (finding.rule, finding.where) == ("shape/broadcast", "function[loc:add]/node[1] (Add)")
     assert finding.message.endswith("(called from graph/node[1] (add))")
-    found = onnxeval.check(model(FUNCTION.format("y = loc.add(x, d) h = loc.add(x, z)")))
+    found = check(model(FUNCTION.format("y = loc.add(x, d) h = loc.add(x, z)")))
     assert [f.rule for f in found] == ["type/variable", "shape/broadcast"]
 
 
 def test_attributes_of_a_call_reach_the_body() -> None:
     text = """ g (float[2,3] x) => (float[3,2] y) {{y = loc.turn{}(x)}}
         <domain: "loc", opset_import: ["": 21]> turn <perm> (a) => (c) {{c = Transpose<perm: ints = @perm>(a)}}"""
-    assert onnxeval.check(model(text.format("<perm = [1, 0]>"))) == []
-    assert onnxeval.check(model(text.format(""))) == []
+    assert check(model(text.format("<perm = [1, 0]>"))) == []
+    assert check(model(text.format(""))) == []
     assert only(model(text.format("<perm = [0, 1]>"))).rule == "type/declared-output"
 
 
@@ -252,4 +250,4 @@ def test_sparse_initializers_are_dense_to_their_readers() -> None:
     values = onnx.helper.make_tensor("w", 1, [1], [1.0])
     indices = onnx.helper.make_tensor("", 7, [1], [4])
     proto.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, indices, [2, 3]))
-    assert onnxeval.check(proto) == []
+    assert check(proto) == []
