@@ -12,15 +12,15 @@ from onnxeval.dtypes import STRING, is_integer
 
 @accept("NaN in ArgMax and ArgMin", "ArgMax", "ArgMin")
 @accept("NaN in Hardmax", "Hardmax")
-@accept("NaN in ReduceMax and ReduceMin", "ReduceMax", "ReduceMin")
+@accept("NaN in ReduceMax and ReduceMin", "ReduceMax", "ReduceMin", "ReduceLogSumExp")
 @accept("NaN in Unique", "Unique")
 def chooses_among_nans(node: Node) -> bool:
     return has_nan(node, 0)
 
 
-@accept("LogSoftmax of NaN and infinity", "LogSoftmax")
+@accept("LogSoftmax of NaN and infinity", "LogSoftmax", "SoftmaxCrossEntropyLoss")
 def logarithms_of_no_numbers(node: Node) -> bool:
-    return has_nan(node) or is_infinite(node)
+    return has_nan(node, 0) or is_infinite(node)
 
 
 @accept("ReduceLogSum and ReduceLogSumExp of integers", "ReduceLogSum", "ReduceLogSumExp")

@@ -7,9 +7,7 @@ import math
 import numpy as np
 from differential.cases import Node
 from differential.drawing import Drawing, strategy
-
-#: Sums whose order is free: small numbers only, their sums are exact.
-_SUMS = ("plain",)
+from differential.values import SUMS
 
 
 def geometry(d: Drawing, rank: int, *, dilated: bool = True) -> tuple[list[int], list[int], dict[str, object]]:
@@ -28,7 +26,7 @@ def geometry(d: Drawing, rank: int, *, dilated: bool = True) -> tuple[list[int],
     return kernel, picture, attributes
 
 
-@strategy("Conv", ulps=32, scaled=True, palettes=_SUMS)
+@strategy("Conv", ulps=32, scaled=True, palettes=SUMS)
 def conv(d: Drawing) -> Node:
     x, w, bias, attributes = convolution(d)
     return d.node(d.tensor(0, x), d.tensor(1, w), d.tensor(2, bias) if d.flag() else None, **attributes)
@@ -43,7 +41,7 @@ def convolution(d: Drawing) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int
     return (d.size(0, 2), groups * inner, *picture), (channels, inner, *kernel), (channels,), attributes
 
 
-@strategy("ConvTranspose", ulps=32, scaled=True, palettes=_SUMS)
+@strategy("ConvTranspose", ulps=32, scaled=True, palettes=SUMS)
 def conv_transpose(d: Drawing) -> Node:
     rank = d.integer(1, 3)
     kernel, picture, attributes = geometry(d, rank)
@@ -76,8 +74,8 @@ def quantized_conv(d: Drawing) -> Node:
 
 
 @strategy("MaxPool", ulps=1)
-@strategy("AveragePool", ulps=16, scaled=True, palettes=_SUMS)
-@strategy("LpPool", ulps=32, scaled=True, palettes=_SUMS)
+@strategy("AveragePool", ulps=16, scaled=True, palettes=SUMS)
+@strategy("LpPool", ulps=32, scaled=True, palettes=SUMS)
 def pool(d: Drawing) -> Node:
     kernel, picture, attributes = geometry(d, d.integer(1, 3))
     attributes |= d.some(ceil_mode=d.integer(0, 1), count_include_pad=d.integer(0, 1), p=d.integer(1, 3))
@@ -87,7 +85,7 @@ def pool(d: Drawing) -> Node:
     return d.node(x, kernel_shape=kernel, wanted=(True,) * (1 + two), **attributes)
 
 
-@strategy("GlobalAveragePool", "GlobalLpPool", ulps=16, scaled=True, palettes=_SUMS)
+@strategy("GlobalAveragePool", "GlobalLpPool", ulps=16, scaled=True, palettes=SUMS)
 @strategy("GlobalMaxPool", ulps=1)
 def global_pool(d: Drawing) -> Node:
     return d.node(d.tensor(0, (d.size(), d.size(), *d.shape(1, 3))), **d.some(p=d.integer(1, 3)))
@@ -113,7 +111,7 @@ def max_unpool(d: Drawing) -> Node:
     return d.node(x, (plane + planes).astype(np.int64), shape, kernel_shape=kernel, strides=strides)
 
 
-@strategy("LRN", ulps=64, palettes=_SUMS)
+@strategy("LRN", ulps=64, palettes=("plain",))
 def lrn(d: Drawing) -> Node:
     numbers = d.some(alpha=d.one_of(0.5, 1.0), beta=d.one_of(0.5, 0.25), bias=d.one_of(2.0, 0.5))
     return d.node(d.tensor(0, (d.size(), d.size(), *d.shape(0, 2))), size=d.integer(1, 5), **numbers)
@@ -129,7 +127,7 @@ def dropout(d: Drawing) -> Node:
     return d.node(x, ratio, np.array(False) if d.flag() else None, wanted=wanted, **d.some(seed=3))
 
 
-@strategy("Col2Im", ulps=16, scaled=True, palettes=_SUMS)
+@strategy("Col2Im", ulps=16, scaled=True, palettes=("plain",))
 def col2im(d: Drawing) -> Node:
     rank = d.integer(1, 3)
     kernel, picture, attributes = geometry(d, rank)
@@ -145,7 +143,7 @@ def col2im(d: Drawing) -> Node:
     return d.node(d.tensor(0, x), np.array(picture, np.int64), np.array(kernel, np.int64), **attributes)
 
 
-@strategy("DeformConv", ulps=64, scaled=True, palettes=_SUMS)
+@strategy("DeformConv", ulps=64, scaled=True, palettes=("plain",))
 def deform_conv(d: Drawing) -> Node:
     kernel, picture, attributes = geometry(d, 2)
     attributes.pop("auto_pad", None)
@@ -165,7 +163,7 @@ def deform_conv(d: Drawing) -> Node:
     return d.node(x, w, offset, bias, mask, group=groups, offset_group=offset_groups, **attributes)
 
 
-@strategy("MaxRoiPool", ulps=1, palettes=_SUMS)
+@strategy("MaxRoiPool", ulps=1, palettes=("plain",))
 def max_roi_pool(d: Drawing) -> Node:
     batch, height, width = d.integer(1, 2), d.integer(1, 6), d.integer(1, 6)
     count = d.size(0, 3)
@@ -177,7 +175,7 @@ def max_roi_pool(d: Drawing) -> Node:
     return d.node(x, rois, pooled_shape=[d.integer(1, 3), d.integer(1, 3)], **scale)
 
 
-@strategy("RoiAlign", ulps=64, scaled=True, palettes=_SUMS)
+@strategy("RoiAlign", ulps=64, scaled=True, palettes=("plain",))
 def roi_align(d: Drawing) -> Node:
     batch, count = d.integer(1, 2), d.size(0, 3)
     corners = d.integers((count, 4), -4, 24) / 4
@@ -194,7 +192,7 @@ def roi_align(d: Drawing) -> Node:
     return d.node(x, rois.astype(d.dtype(1)), d.integers((count,), 0, batch - 1), **options)
 
 
-@strategy("NonMaxSuppression", palettes=_SUMS)
+@strategy("NonMaxSuppression", palettes=("plain",))
 def non_max_suppression(d: Drawing) -> Node:
     batch, classes, boxes = d.integer(1, 2), d.integer(1, 2), d.size(0, 6)
     corners = d.integers((batch, boxes, 4), 0, 8).astype(np.float32) / 4

@@ -12,7 +12,6 @@ from differential.of_text import packed
 ML = "ai.onnx.ml"
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 _KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
-_SUMS = ("plain",)
 
 
 def numbers(d: Drawing, count: int, least: int = -8, greatest: int = 8) -> list[float]:
@@ -25,7 +24,7 @@ def labels(d: Drawing, count: int, integers: str) -> dict[str, Any]:
     return {integers: [3, 1, 7, 2][:count]}
 
 
-@strategy("LinearRegressor", ulps=64, scaled=True, absolute=16, palettes=_SUMS, domain=ML)
+@strategy("LinearRegressor", ulps=64, scaled=True, absolute=16, palettes=("plain",), domain=ML)
 def linear_regressor(d: Drawing) -> Node:
     features, targets = d.integer(1, 3), d.integer(1, 3)
     options = d.some(intercepts=numbers(d, targets))
@@ -35,7 +34,7 @@ def linear_regressor(d: Drawing) -> Node:
     return d.node(x, coefficients=numbers(d, targets * features), targets=targets, **options)
 
 
-@strategy("LinearClassifier", ulps=64, scaled=True, absolute=16, palettes=_SUMS, domain=ML)
+@strategy("LinearClassifier", ulps=64, scaled=True, absolute=16, palettes=("plain",), domain=ML)
 def linear_classifier(d: Drawing) -> Node:
     features, classes = d.integer(1, 3), d.integer(2, 4)
     rows = d.one_of(1, 2) if classes == 2 else classes
@@ -49,7 +48,7 @@ def kernel(d: Drawing) -> dict[str, Any]:
     return {"kernel_type": d.one_of(*_KERNELS), "kernel_params": [0.25, 0.5, float(d.integer(1, 3))]}
 
 
-@strategy("SVMRegressor", ulps=256, scaled=True, absolute=64, palettes=_SUMS, domain=ML)
+@strategy("SVMRegressor", ulps=256, scaled=True, absolute=64, palettes=("plain",), domain=ML)
 def svm_regressor(d: Drawing) -> Node:
     features, vectors = d.integer(1, 3), d.integer(1, 4)
     return d.node(
@@ -63,7 +62,7 @@ def svm_regressor(d: Drawing) -> Node:
     )
 
 
-@strategy("SVMClassifier", ulps=256, scaled=True, absolute=64, palettes=_SUMS, domain=ML)
+@strategy("SVMClassifier", ulps=256, scaled=True, absolute=64, palettes=("plain",), domain=ML)
 def svm_classifier(d: Drawing) -> Node:
     features, classes = d.integer(1, 3), d.integer(2, 3)
     counts = [d.integer(1, 2) for _ in range(classes)]

@@ -9,6 +9,8 @@ from onnxeval.dtypes import STRING, DType, Tensor, integer_range, is_float, is_i
 
 #: plain: small numbers whose sums and products are exact; special: those among the type's extremes; wide: any bits.
 PALETTES = ("plain", "special", "wide")
+#: For what sums in an order of its own, where extremes may overflow or not. broken: a few NaN, infinities and -0.0.
+SUMS = ("plain", "broken")
 
 _WORDS = ("", "a", "b", "A", "ab", "ba", "é", "日本", "a b", "1")
 
@@ -25,9 +27,10 @@ def random_array(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...],
     if palette == "wide":
         return _any_bits(rng, dtype, shape)
     plain = _plain(rng, dtype, shape)
-    if palette == "plain":
+    if palette == "plain" or (palette == "broken" and (is_integer(dtype) or dtype.itemsize == 1)):
         return plain
-    return np.where(rng.random(shape) < 0.5, rng.choice(_specials(dtype), shape), plain).astype(dtype)
+    rare, few = (0.1, np.array([np.nan, np.inf, -np.inf, -0.0])) if palette == "broken" else (0.5, _specials(dtype))
+    return np.where(rng.random(shape) < rare, rng.choice(few, shape), plain).astype(dtype)
 
 
 def _plain(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Tensor:
