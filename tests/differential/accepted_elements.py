@@ -47,7 +47,8 @@ def casts_out_of_range(node: Node) -> bool:
 @accept("Casting to integers", "Cast", "CastLike")
 def casts_fractions_to_narrow_integers(node: Node) -> bool:
     x, target = node.inputs[0], target_of(node)
-    return is_float(x.dtype) and is_integer(target) and target in SUB_BYTE_BITS
+    ties = is_float(x.dtype) and bool(np.any(np.abs(x.astype(float) % 1) == 0.5))
+    return ties and is_integer(target) and target in SUB_BYTE_BITS
 
 
 @accept("Casting to float8e8m0", "Cast", "CastLike")
@@ -74,7 +75,10 @@ def sign_of_nan(node: Node) -> bool:
 
 @accept("Pow of integers", "Pow")
 def power_of_integers(node: Node) -> bool:
-    return is_integer(node.inputs[0].dtype)
+    base, exponent = node.inputs
+    results = np.power(base.astype(float), exponent.astype(float))
+    limit = min(np.iinfo(base.dtype).max, 2**53) if is_integer(base.dtype) else np.inf
+    return is_integer(base.dtype) and not bool(np.all(np.abs(results) < limit))
 
 
 @accept("Pow and large exponents", "Pow")
@@ -90,7 +94,8 @@ def overflows_float8(node: Node) -> bool:
 
 @accept("Shrink of integers", "Shrink")
 def shrinks_integers(node: Node) -> bool:
-    return is_integer(node.inputs[0].dtype)
+    x, bias = node.inputs[0], node.attribute("bias")
+    return is_integer(x.dtype) and (bias % 1 != 0 or bias < 0 or bool(np.any(np.abs(x.astype(float)) > 2**24)))
 
 
 @accept("Shrink in double precision", "Shrink")
@@ -106,7 +111,7 @@ def clips_by_attribute(node: Node) -> bool:
 
 @accept("Clip and its bounds", "Clip")
 def clips_without_a_bound(node: Node) -> bool:
-    return node.version > 6 and (has_nan(node) or is_infinite(node))
+    return node.version > 6 and is_infinite(node)
 
 
 @accept("Where and negative zero", "Where")

@@ -74,11 +74,6 @@ def scatters_nan(node: Node) -> bool:
     return node.attribute("reduction") in ("max", "min") and has_nan(node)
 
 
-@accept("Windows of integers", "BlackmanWindow", "HammingWindow", "HannWindow")
-def whole_windows(node: Node) -> bool:
-    return node.attribute("output_datatype") not in (1, 10, 11)
-
-
 @accept("Reductions of nothing", "ReduceMean", "ReduceMax", "ReduceMin")
 def reduces_nothing(node: Node) -> bool:
     return node.inputs[0].size == 0
@@ -160,3 +155,9 @@ def keeps_a_length(node: Node) -> bool:
         return False
     axes = node.attribute("axes") or range(node.inputs[0].ndim)
     return any(node.inputs[0].shape[axis] == size for axis, size in zip(axes, node.inputs[3], strict=True))
+
+
+@accept("Casting to integers", "BlackmanWindow", "HammingWindow", "HannWindow")
+def casts_the_window_of_one(node: Node) -> bool:
+    alone = node.inputs[0] == 1 and node.attribute("periodic") == 0  # it is NaN
+    return bool(alone) and node.attribute("output_datatype") not in (1, 10, 11)

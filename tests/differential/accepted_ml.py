@@ -84,12 +84,15 @@ def votes_against(node: Node) -> bool:
 
 @accept("NaN in trees", *_TREES)
 def branches_at_nan(node: Node) -> bool:
-    return has_nan(node, 0)
+    modes = node.attributes["nodes_modes"]
+    unequal = "BRANCH_NEQ" in modes if isinstance(modes, list) else 5 in numpy_helper.to_array(modes)
+    return has_nan(node, 0) and unequal
 
 
 @accept("Members of sets in trees", "TreeEnsemble")
-def has_members(node: Node) -> bool:
-    return "membership_values" in node.attributes
+def has_fractions_for_members(node: Node) -> bool:
+    members = node.attributes.get("membership_values")
+    return members is not None and bool(np.any(numpy_helper.to_array(members) % 1 > 0))
 
 
 @accept("Maps become rows", "CastMap", "DictVectorizer")
