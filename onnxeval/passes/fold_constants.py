@@ -14,7 +14,7 @@ from onnxeval.values import Value
 
 #: Bytes that the folded constants of a model may take together. Weights that are stored narrow and widened in the
 #: model, as quantised ones are, would take many times what they do.
-ALLOWANCE = 1 << 26
+ALLOWANCE = 1 << 27
 
 
 def fold_constants(plan: Plan, evaluate: Evaluate) -> Plan:
@@ -31,25 +31,32 @@ class _Allowance:
     def covers(self, values: Iterable[Value]) -> bool:
         return sum(value.nbytes for value in values if isinstance(value, np.ndarray)) <= self.left
 
-    def spend(self, results: Iterable[Value], inputs: Sequence[Tensor]) -> None:
-        """Account for results that are no views of what they were computed from."""
-        for result in results:
-            if isinstance(result, np.ndarray) and not any(np.may_share_memory(result, value) for value in inputs):
-                self.left -= result.nbytes
+    def spend(self, value: Tensor, inputs: Iterable[Tensor]) -> int:
+        """Account for a result, and say what it took: a view of an input takes nothing."""
+        taken = 0 if any(np.may_share_memory(value, other) for other in inputs) else value.nbytes
+        self.left -= taken
+        return taken
 
 
 def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowance: _Allowance) -> Plan:
     known = {name: around[name] for name in plan.captures if name in around}
     known.update(plan.constants)
+    taken: dict[str, int] = {}
     steps = []
     for step in plan.steps:
         inputs = [known[name] for name in reads_of(step)] if _is_constant(step, known) else None
         results = evaluate(step, known) if inputs is not None and allowance.covers(inputs) else None
         if inputs is not None and results is not None and _is_kept(results, allowance):
-            allowance.spend(results, inputs)
-            for name, value in zip(step.outputs, results, strict=True):
-                if name:
-                    known[name] = _frozen(value)
+            made = {name: value for name, value in zip(step.outputs, results, strict=True) if name}
+            known.update({name: _frozen(value) for name, value in made.items()})
+            taken.update({name: allowance.spend(value, inputs) for name, value in made.items()})
+            for name in taken.keys() & set(step.releases):
+                dead = known.pop(name)
+                heir = next((other for other, value in made.items() if np.may_share_memory(value, dead)), None)
+                if heir is None:
+                    allowance.left += taken.pop(name)
+                elif heir != name:
+                    taken[heir] += taken.pop(name)
         else:
             steps.append(_with_folded_bodies(step, evaluate, known, allowance))
     return rebuilt(plan, steps, known)

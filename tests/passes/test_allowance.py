@@ -31,7 +31,7 @@ def model() -> onnxeval.Model:
 @pytest.mark.parametrize(
     ("allowance", "left"),
     [
-        (1 << 26, ["join", "last"]),
+        (1 << 27, ["join", "last"]),
         (128, ["join", "last"]),  # 64 bytes of float32; a view of them costs nothing
         (64, ["turn", "flat", "join", "last"]),  # nothing is left, then nothing more is tried
         (63, ["widen", "turn", "join", "last"]),
@@ -43,3 +43,17 @@ def test_only_so_much_is_computed_beforehand(monkeypatch: pytest.MonkeyPatch, al
     loaded = model()
     assert [step.label.partition(" ")[0] for step in loaded.plan().steps] == left
     assert loaded.run({"x": X})["y"].tolist() == (X @ W.T + V).tolist()
+
+
+def test_what_is_read_for_the_last_time_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four results of 64 bytes, of which only two are held at a time."""
+    monkeypatch.setattr(importlib.import_module("onnxeval.passes.fold_constants"), "ALLOWANCE", 128)
+    proto = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (float[4, 4] x) => (float[4, 4] y) {
+            a = Cast <to = 1> (w) b = Neg (a) c = Neg (b) d = Neg (c) [last] y = Add (x, d)
+        }"""
+    )
+    proto.graph.initializer.append(numpy_helper.from_array(W, "w"))
+    loaded = onnxeval.load(proto)
+    assert [step.label for step in loaded.plan().steps] == ["last (Add-14)"]
+    assert loaded.run({"x": np.zeros((4, 4), np.float32)})["y"].tolist() == (-W.astype(np.float32)).tolist()
