@@ -42,6 +42,7 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
     known = {name: around[name] for name in plan.captures if name in around}
     known.update(plan.constants)
     taken: dict[str, int] = {}
+    needed: set[str] = set()  # by steps that are left to the run
     steps = []
     for step in plan.steps:
         inputs = [known[name] for name in reads_of(step)] if _is_constant(step, known) else None
@@ -50,7 +51,7 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
             made = {name: value for name, value in zip(step.outputs, results, strict=True) if name}
             known.update({name: _frozen(value) for name, value in made.items()})
             taken.update({name: allowance.spend(value, inputs) for name, value in made.items()})
-            for name in taken.keys() & set(step.releases):
+            for name in (taken.keys() & set(step.releases)) - needed:
                 dead = known.pop(name)
                 heir = next((other for other, value in made.items() if np.may_share_memory(value, dead)), None)
                 if heir is None:
@@ -58,6 +59,7 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
                 elif heir != name:
                     taken[heir] += taken.pop(name)
         else:
+            needed.update(reads_of(step))
             steps.append(_with_folded_bodies(step, evaluate, known, allowance))
     return rebuilt(plan, steps, known)
 

@@ -57,3 +57,15 @@ def test_what_is_read_for_the_last_time_is_given_back(monkeypatch: pytest.Monkey
     loaded = onnxeval.load(proto)
     assert [step.label for step in loaded.plan().steps] == ["last (Add-14)"]
     assert loaded.run({"x": np.zeros((4, 4), np.float32)})["y"].tolist() == (-W.astype(np.float32)).tolist()
+
+
+def test_what_a_step_at_run_time_reads_is_kept() -> None:
+    """The last reader is folded, an earlier one is not."""
+    proto = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (float[4, 4] x) => (float[4, 4] y) {
+            a = Cast <to = 1> (w) early = Add (x, a) b = Neg (a) y = Mul (early, b)
+        }"""
+    )
+    proto.graph.initializer.append(numpy_helper.from_array(W, "w"))
+    x = np.ones((4, 4), np.float32)
+    assert onnxeval.load(proto).run({"x": x})["y"].tolist() == ((x + W) * -W.astype(np.float32)).tolist()
