@@ -12,13 +12,15 @@ import click
 from onnxeval.errors import OutputError
 
 from . import screen
-from .options import FILE, input_option, threads_option
+from .options import FILE, input_option, kernels_option, threads_option
 
 if TYPE_CHECKING:
     from onnxeval.model import Model
     from onnxeval.values import Value
 
 _FAILED = 1
+#: How many processors may be busy with something else before figures need a word of warning.
+_DISTURBING = 0.2
 
 
 @click.command(short_help="Measure a model: time, memory, and how others do.")
@@ -56,6 +58,7 @@ _FAILED = 1
     show_default=True,
     help="How to print: for people, or JSON.",
 )
+@kernels_option
 @threads_option
 @click.pass_context
 def bench(
@@ -100,7 +103,6 @@ def bench(
     from .feeds import read_feeds
 
     require(others)
-    _warn_if_busy()
     loaded = onnxeval.load(model)
     feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs))
     if made_up:
@@ -121,21 +123,16 @@ def bench(
     else:
         on = screen.screen()
         screen.show(benchpages.lines(model, feeds, report), on)
+    _note_bystanders(report.others)
     failures = [measured for measured in report.engines if measured.failure]
     for measured in failures:
         click.echo(f"warning: {benchpages.called(measured)} cannot run the model: {measured.failure}", err=True)
     ctx.exit(_FAILED if failures else 0)
 
 
-def _warn_if_busy() -> None:
-    from onnxeval.threads import available
-
-    if not hasattr(os, "getloadavg"):
-        return
-    load, processors = os.getloadavg()[0], available()
-    if load > processors / 2:
-        machine = f"load average {load:.1f} on {processors} processor{'s' * (processors > 1)}"
-        click.echo(f"note: the machine is busy ({machine}): everything takes longer than it should", err=True)
+def _note_bystanders(others: float | None) -> None:
+    if others is not None and others > _DISTURBING:
+        click.echo(f"note: other processes kept {others:.1f} processors busy meanwhile: times are too long", err=True)
 
 
 def _saved(feeds: Mapping[str, Value], model: Model, folder: Path) -> str | None:

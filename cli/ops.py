@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import screen
+from .options import kernels_option
 from .screen import Line
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def _names_starting_with(ctx: click.Context, _parameter: click.Parameter, incomp
     show_default=True,
     help="How to print: for people, or JSON.",
 )
+@kernels_option
 def ops(name: str | None, domain: str | None, opset: int | None, diff: tuple[int, int] | None, form: str) -> None:
     """Look up the operator NAME, or list all operators and their versions.
 

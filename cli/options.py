@@ -24,6 +24,27 @@ def input_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def kernels_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--ops FILE`, loaded at once and not handed on: the registry knows."""
+    return click.option(
+        "--ops",
+        type=FILE,
+        metavar="FILE.py",
+        multiple=True,
+        callback=_load_kernels,
+        expose_value=False,
+        help="Also know the operators that this Python file registers with onnxeval.op. Repeatable.",
+    )(command)
+
+
+def _load_kernels(ctx: click.Context, _parameter: click.Parameter, files: tuple[str, ...]) -> None:
+    if files and not ctx.resilient_parsing:
+        from onnxeval.plugins import load_file
+
+        for path in files:
+            load_file(path)
+
+
 def threads_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--threads N`, heeded before NumPy is imported, and not handed on: `onnxeval.threads` knows."""
     return click.option(

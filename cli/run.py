@@ -9,7 +9,7 @@ import click
 
 from onnxeval.errors import InputError
 
-from .options import FILE, input_option, threads_option
+from .options import FILE, input_option, kernels_option, threads_option
 
 if TYPE_CHECKING:
     from onnxeval.model import Model
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Print every element of large tensors.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators repeat themselves.")
 @click.option("--reference", is_flag=True, help="Run each node by itself, by its readable kernel: nothing rewritten.")
+@kernels_option
 @threads_option
 def run(
     model: str,
@@ -66,6 +67,7 @@ def run(
       onnxeval run model.onnx -i test_data_set_0      input_0.pb, input_1.pb ...
       onnxeval run model.onnx -i x.npy -o '*conv*'    values inside the graph
       onnxeval run model.onnx -i x.npy --save y.npz   keep the outputs
+      onnxeval run model.onnx -i x.npy --ops mine.py  operators of your own
       onnxeval run model.onnx -i x.npy --format json | jq '.outputs[0].data'
 
     \b

@@ -31,6 +31,7 @@ from onnxeval.ops._body import call_function
 from onnxeval.ops._neighbours import neighbours_of
 from onnxeval.ops.contrib._refused import why_refused
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
+from onnxeval.plugins import load_installed
 from onnxeval.registry import STANDARD, Kernel, OpKey, Registry, signature_of
 from onnxeval.schema import (
     STANDARD_DOMAINS,
@@ -235,6 +236,8 @@ class Compiler:
             self.registry.load_section(schema.section)
             return self.registry.get(schema.key), schema.key.since_version
         self.registry.load_section("contrib")
+        if not self.registry.versions(domain, op_type):
+            load_installed()
         since = max((v for v in self.registry.versions(domain, op_type) if v <= version), default=0)
         return self.registry.get(OpKey(domain, op_type, since)), since
 

@@ -19,6 +19,7 @@ FLOORS = {
     "bulk": 1,
     "tensors": 2,
     "registry": 2,
+    "plugins": 2,
     "attributes": 3,
     "constants": 3,
     "custom": 4,
