@@ -54,11 +54,6 @@ def transforms_two_scores(node: Node) -> bool:
     return transform_of(node) != "NONE" and outputs_of(node) == 2
 
 
-@accept("Labels of a single score", "LinearClassifier")
-def decides_by_one_score(node: Node) -> bool:
-    return labels_of(node) == 2 and len(node.attributes.get("intercepts", ())) == 1
-
-
 @accept("LinearClassifier without intercepts", "LinearClassifier")
 def has_no_intercepts(node: Node) -> bool:
     return "intercepts" not in node.attributes

@@ -25,7 +25,8 @@ def linear_classifier(
 ) -> tuple[Tensor, Tensor]:
     """(N, F) -> the class of the greatest score (N) and the float32 scores (N, E).
 
-    Of two classes the coefficients may hold only the second's; the first then has what is missing to 1.
+    Of two classes the coefficients may hold only the second's. It is chosen where its score, a distance from the plane
+    between the two, is positive; the first class has what is missing to 1, or the negative score before LOGISTIC.
     ValueError where coefficients, intercepts and labels do not fit. Source: LinearClassifier-1.
     """
     labels = only_one(classlabels_ints=classlabels_ints, classlabels_strings=classlabels_strings)
@@ -33,8 +34,11 @@ def linear_classifier(
     alone = labels.size == 2 and len(coefficients) == table.shape[1]
     scores = _scores(table, coefficients, intercepts, 1 if alone else labels.size, allocate)
     if alone:
+        chosen = (scores[:, 0] > 0).astype(np.intp)
         scores = with_complement(scores, post_transform, around_zero=False)
-    return labels[scores.argmax(1)], transformed(scores, post_transform).astype(np.float32)
+    else:
+        chosen = scores.argmax(1)
+    return labels[chosen], transformed(scores, post_transform).astype(np.float32)
 
 
 @op("LinearRegressor", domain=ML, versions=(1,))
