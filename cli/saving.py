@@ -37,7 +37,7 @@ class Target(ABC):
     def save(self, values: Mapping[str, Typed]) -> list[str]:
         """Write the values; notes for the user on how. Raises OutputError and leaves nothing behind then."""
         notes: list[str] = []
-        with _whole_file(self.path) as partial, partial.open("wb") as file:
+        with whole_file(self.path) as partial, partial.open("wb") as file:
             self._write(file, values, notes)
         return notes
 
@@ -135,7 +135,7 @@ def open_target(text: str) -> Target:
 
 
 @contextmanager
-def _whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path) -> Iterator[Path]:
     """A file beside ``path`` that takes its place when all went well, and is gone otherwise."""
     with _failures(path):
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".onnxeval-")

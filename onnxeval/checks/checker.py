@@ -32,7 +32,7 @@ from onnxeval.checks import (
 from onnxeval.checks.declared import declared_in
 from onnxeval.checks.file import read_source
 from onnxeval.checks.held import Tensor, tensors_of
-from onnxeval.checks.inference import Inference
+from onnxeval.checks.inference import Inference, Types
 from onnxeval.checks.rules import Finding, judge
 from onnxeval.checks.selection import chosen, only
 from onnxeval.checks.tensor import whole_raw_data
@@ -46,6 +46,9 @@ FAMILIES = (
     *(proto, features, names, order, declared, unused, node, attributes, training, function),
     *(tensor, sparse, weights, types, values, ranks, shapes, networks, symbols, evaluation),
 )
+
+#: Errors in a node with which inference can still tell what the node makes.
+_HARMLESS_TO_INFERENCE = frozenset({"node/unknown-attribute", "value/name", "value/padding"})
 
 
 def check(
@@ -62,14 +65,18 @@ def check(
     """
     rules = chosen(select, ignore)
     source = read_source(model)
-    return only(judge(source) if source.loaded is None else _Check(source.loaded).run(), rules)
+    return only(judge(source) if source.loaded is None else Check(source.loaded).run(), rules)
 
 
-class _Check:
+class Check:
+    """One check of one model. ``values`` is what is known of the main graph's values when it has run."""
+
     def __init__(self, loaded: Loaded) -> None:
         self._model = Model(loaded.proto, loaded.source, loaded.folders)
         self._findings: list[Finding] = []
         self._faulty: set[Holder] = set()
+        self._doubtful: set[Node] = set()
+        self.values = Types()
         #: Declared types in which the rules found nothing.
         self._clean_declarations: set[tuple[str, bool, bytes]] = set()
 
@@ -82,7 +89,10 @@ class _Check:
             self._judge(function_view.scope.imports)
         for scope in model.scopes():
             self._judge_scope(scope)
-        return [*self._findings, *Inference(model, self._faulty).run()]
+        inference = Inference(model, self._faulty, self._doubtful)
+        self._findings += inference.run()
+        self.values = inference.values
+        return self._findings
 
     def _judge(self, part: object) -> bool:
         """Add what the rules find; returns whether there is an error among it."""
@@ -132,7 +142,8 @@ class _Check:
         if node_view.attributes and (schema := node_view.schema) is not None:
             broken |= self._judge(Valued(node_view.where, schema, node_view.attributes))
         if broken:
-            self._faulty.add(node_view)
+            rules = {finding.rule for finding in self._findings[before:] if finding.severity == "error"}
+            (self._doubtful if rules <= _HARMLESS_TO_INFERENCE else self._faulty).add(node_view)
         elif node_view.signature is not None and len(self._findings) == before:
             node_view.scope.imports.clean.add(node_view.signature)
         return broken

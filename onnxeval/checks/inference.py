@@ -15,7 +15,7 @@ from onnx import GraphProto, NodeProto, ValueInfoProto
 
 from onnxeval.checks.constants import carried, constant, constant_tensor
 from onnxeval.checks.known import ABSENT, UNKNOWN, Known, KnownTable, guessed_outputs
-from onnxeval.checks.nested import Bindings, bound, formal_types, refers, summarised
+from onnxeval.checks.nested import Bindings, bound, formal_types, refers, summarised, without_unknown
 from onnxeval.checks.rules import Finding, judge
 from onnxeval.checks.shapes import equal_sizes
 from onnxeval.checks.symbols import Naming, Requirement, Symbols
@@ -45,12 +45,18 @@ class Types(dict[str, Known]):
 
 
 class Inference:
-    """One walk over a model. ``faulty`` holds the nodes and initializers in which other rules found errors."""
+    """One walk over a model. ``faulty`` holds the nodes and initializers in which other rules found errors.
 
-    def __init__(self, model: Model, faulty: Collection[Holder]) -> None:
+    Of those in ``doubtful`` inference is asked all the same, but what it refuses has been told already.
+    """
+
+    def __init__(self, model: Model, faulty: Collection[Holder], doubtful: Collection[Node] = ()) -> None:
         self.findings: list[Finding] = []
+        #: What is known of the main graph's values.
+        self.values = Types()
         self._model = model
         self._faulty = faulty
+        self._doubtful = doubtful
         self._table = KnownTable()
         self._calls: dict[Any, list[Known]] = {}
         self._bodies: dict[Schema, Function | None] = {}
@@ -64,7 +70,7 @@ class Inference:
 
     def run(self) -> list[Finding]:
         """Walk the main graph and the functions it calls."""
-        self._walk_graph(self._model.graph, Types())
+        self._walk_graph(self._model.graph, self.values)
         return self.findings
 
     def _tell(self, findings: Iterable[Finding]) -> bool:
@@ -227,7 +233,8 @@ class Inference:
         try:
             outputs = self._inferred(node, summarised(proto, results) if results else proto, schema, inputs)
         except Exception as error:  # whatever onnx's C++ raises is its verdict on this node
-            if UNKNOWN not in inputs and not any(UNKNOWN in result for result in results):
+            is_told = node in self._doubtful
+            if not is_told and UNKNOWN not in inputs and not any(UNKNOWN in result for result in results):
                 self._tell(judge(_refusal(node, schema, inputs, error)))
             return guessed_outputs(schema, inputs, count, self._table)
         if UNKNOWN in outputs and not schema.definition.has_type_and_shape_inference_function:
@@ -241,6 +248,8 @@ class Inference:
         if len(by_name) < len(set(filter(None, node.inputs))):  # a function's input that its call leaves out
             proto = NodeProto.FromString(proto.SerializeToString())
             proto.input[:] = [name if name in by_name else "" for name in node.inputs]
+        if node in self._doubtful:
+            proto = without_unknown(proto, schema.attributes)
         outputs = onnx.shape_inference.infer_node_outputs(
             schema.definition,
             proto,

@@ -40,7 +40,8 @@ def page_from(docstring: str) -> Page:
 
 
 def _flowing(text: str) -> str:
-    return " ".join(text.split())
+    """A text without line breaks, its first letter a capital."""
+    return " ".join((text[:1].upper() + text[1:]).split())
 
 
 def split_example(example: str) -> tuple[str, str]:

@@ -212,6 +212,26 @@ def domain_not_imported(scope: Scope) -> Faults:
         )
 
 
+@rule("proto/domain-spelling", "warning", Scope)
+def domain_spelling(scope: Scope) -> Faults:
+    """Nodes spell the standard's domain `ai.onnx`, which the standard allows and writes as the empty name.
+
+    Why: many tools, onnx's own checker among them, take `ai.onnx` for another domain and find no operators there.
+
+    Mend: leave the nodes' domain empty; `--fix` does.
+
+    Example:
+        g (float[2] x) => (float[2] y) { y = ai.onnx.Neg(x) }
+
+    Instead:
+        g (float[2] x) => (float[2] y) { y = Neg(x) }
+    """
+    if scope.spelled_long:
+        first, count = scope.spelled_long[0], len(scope.spelled_long)
+        what = "1 node here spells" if count == 1 else f"{count} nodes here spell"
+        yield Fault(first.where, f'{what} the domain "ai.onnx"')
+
+
 @rule("proto/doubled-metadata", "error", Model)
 def doubled_metadata(model: Model) -> Faults:
     """Two metadata entries have one key.

@@ -8,8 +8,7 @@ from fnmatch import fnmatchcase
 
 from onnxeval.checks.rules import RULES, Finding
 
-#: Of a file that is no model nothing else can be said: it is told whatever was chosen.
-ALWAYS = "file/unreadable"
+UNREADABLE = "file/unreadable"
 
 
 def matching(pattern: str) -> frozenset[str]:
@@ -23,16 +22,16 @@ def matching(pattern: str) -> frozenset[str]:
     if not found:
         names = [*RULES, *sorted({rule.family for rule in RULES.values()})]
         near = get_close_matches(pattern, names, 1)
-        raise ValueError(f'no rule is meant by "{pattern}"' + (f', did you mean "{near[0]}"?' if near else ""))
+        raise ValueError(f'there is no rule "{pattern}"' + (f', did you mean "{near[0]}"?' if near else ""))
     return found
 
 
 def chosen(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> frozenset[str]:
     """The rules of ``select``, all without one, less those of ``ignore``. Raises ValueError as `matching` does."""
     wanted = frozenset[str]().union(*map(matching, select)) or frozenset(RULES)
-    return wanted.difference(*map(matching, ignore)) | {ALWAYS}
+    return wanted.difference(*map(matching, ignore))
 
 
 def only(findings: Iterable[Finding], rules: frozenset[str]) -> list[Finding]:
-    """The findings of these rules."""
-    return [finding for finding in findings if finding.rule in rules]
+    """The findings of these rules, and those of a file that is no model: of it nothing else can be said."""
+    return [finding for finding in findings if finding.rule in rules or finding.rule == UNREADABLE]

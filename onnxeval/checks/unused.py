@@ -43,7 +43,8 @@ def unused_node(scope: Scope) -> Faults:
     if not ends:
         return
     others = len(scope.nodes) - len(needed_places(scope)) - len(ends)
-    hint = f"{others} more node{'s' * (others != 1)} here serve no output" if others > 0 else ""
+    what = "1 more node here serves" if others == 1 else f"{others} more nodes here serve"
+    hint = f"{what} no output" if others > 0 else ""
     for node in filter(_is_known, ends):
         names = ", ".join(f'"{name}"' for name in node.outputs if name)
         yield Fault(node.where, f"nobody reads {names or 'what it makes'}", hint)

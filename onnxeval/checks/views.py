@@ -46,7 +46,10 @@ class Node:
         self.place = place
         self.op_type = op_type = proto.op_type
         domain = proto.domain
-        self.domain = domain = canonical_domain(domain) if domain else ""
+        if domain and (canonical := canonical_domain(domain)) != domain:
+            scope.spelled_long.append(self)
+            domain = canonical
+        self.domain = domain
         self.inputs: list[str] = proto.input[:]
         self.outputs: list[str] = proto.output[:]
         self.attributes: Sequence[AttributeProto] = ()
@@ -192,6 +195,8 @@ class Scope:
         self.makers.pop("", None)
         self.unmade: dict[tuple[int, str], Read] = {}
         self.redefined: list[Redefinition] = []
+        #: The nodes that spell the domain "" as ``ai.onnx``.
+        self.spelled_long: list[Node] = []
         #: Names read from around this scope, by its own nodes or by scopes in them.
         self.captures: set[str] = set()
         self.nodes: list[Node] = []
@@ -254,6 +259,7 @@ class Scope:
         names = set(self.outputs)
         if (graph := self.graph) is not None:
             for annotation in graph.quantization_annotation:
+                names.add(annotation.tensor_name)
                 names.update(entry.value for entry in annotation.quant_parameter_tensor_names)
         if self is self.model.graph:
             for training in self.model.training:

@@ -149,6 +149,17 @@ def test_faults_down_the_line_are_told_too() -> None:
     ]
 
 
+def test_faults_that_inference_can_live_with_hide_nothing() -> None:
+    proto = model(
+        """g (float[2,3] x, int64[1,1] i, float[1,3] u) => (float[2,4] y) {
+            a = ScatterND<reduction = "least">(x, i, u)
+            b = Softmax<axes = 1>(a)
+            y = Neg(b)
+        }"""
+    )
+    assert [f.rule for f in check(proto)] == ["value/name", "node/unknown-attribute", "type/declared-output"]
+
+
 def test_constants_are_carried_through_shape_arithmetic() -> None:
     text = """g (float[2,3,4] x) => (float[{}] y) {{
         s = Shape(x)
