@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from onnxeval.benchmark.differences import Difference
 from onnxeval.benchmark.engines import ProfileReport
+from onnxeval.benchmark.machine import facts
 from onnxeval.benchmark.measuring import Measured, Ratio, Report
-from onnxeval.threads import available
 from onnxeval.values import OptionalType, Value, type_of
 
 from .digits import short
@@ -210,32 +206,12 @@ def form(model: str, feeds: Mapping[str, Value], report: Report) -> dict[str, An
         "model": model,
         "inputs": [{"name": name, "type": str(_type_of(value))} for name, value in feeds.items()],
         "threads": report.setting.threads,
-        "machine": machine(report),
+        "machine": {**facts(), "others": report.others},
         "engines": [_engine_form(ours, measured) for measured in report.engines],
     }
     if report.profile is not None:
         content["profile"] = _profile_form(report.profile)
     return content
-
-
-def machine(report: Report) -> dict[str, Any]:
-    """What the figures were measured on, and how busy it was before."""
-    return {
-        "processor": _processor(),
-        "processors": available(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "load_average": report.load_average,
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def _engine_form(ours: Measured, measured: Measured) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 from onnxeval.benchmark.cold import Cold, Stopwatch, command_of
 from onnxeval.benchmark.differences import Difference, differences
 from onnxeval.benchmark.engines import ENGINES, OURS, ProfileReport, Start
+from onnxeval.benchmark.machine import Bystanders
 from onnxeval.benchmark.workers import EngineFailed, Worker
 from onnxeval.errors import MissingExtra, OnnxEvalError
 from onnxeval.threads import available, wanted
@@ -98,10 +98,13 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything measured; this package is the first of the engines."""
+    """Everything measured; this package is the first of the engines.
+
+    ``others`` is the number of processors that other processes kept busy meanwhile, None where nobody knows.
+    """
 
     setting: Setting
-    load_average: float | None
+    others: float | None
     engines: tuple[Measured, ...]
     profile: ProfileReport | None
 
@@ -132,7 +135,7 @@ def measure(
     """
     require(others)
     chosen = setting or Setting()
-    before = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    bystanders = Bystanders()
     paths = {engine: str(model_for_others or model) for engine in others} | {OURS: str(model)}
     engines = tuple(Measured(engine) for engine in dict.fromkeys((OURS, *others)))
     with ExitStack() as stack:
@@ -147,7 +150,7 @@ def measure(
             measured.differences = differences(engines[0].start.outputs, measured.start.outputs)
     if chosen.cold and (feeds_path is not None or not feeds):
         _time_cold(engines, paths, feeds_path, pickled, chosen)
-    return Report(chosen, before, engines, profile)
+    return Report(chosen, bystanders.processors(), engines, profile)
 
 
 class _Session:

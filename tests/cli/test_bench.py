@@ -13,7 +13,6 @@ from onnxeval.benchmark import measuring
 from onnxeval.benchmark.engines import ENGINES, ProfileReport, StepTime
 from onnxeval.benchmark.serve import peak_memory
 from onnxeval.benchmark.workers import EngineFailed
-from onnxeval_cli import bench as command
 from onnxeval_cli.benchpages import memory_text, seconds_between, shares, time_text
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -40,7 +39,7 @@ class Here:
 def _here(monkeypatch):
     monkeypatch.setattr(measuring, "Worker", Here)
     monkeypatch.setattr(measuring, "_PAUSE", 0)
-    monkeypatch.setattr(command.os, "getloadavg", lambda: (0.0, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(measuring.Bystanders, "processors", lambda self: 0.0)
     monkeypatch.setattr(threads, "_tell_blas", lambda count: True)  # the other tests keep their threads
     for name in threads.environment(1):
         monkeypatch.setenv(name, "2")
@@ -91,7 +90,7 @@ def test_json(shell):
     content = json_of(shell("bench", *SEVEN, "--vs", "reference", "--profile", "--format", "json", *QUICK))
     assert content["inputs"] == [{"name": "picture", "type": "float32[1, 1, 8, 8]"}]
     assert content["threads"] == 2
-    assert content["machine"]["load_average"] == 0
+    assert content["machine"]["others"] == 0
     ours, theirs = content["engines"]
     assert (ours["engine"], theirs["engine"]) == ("onnxeval", "reference")
     for engine in content["engines"]:
@@ -184,9 +183,9 @@ def test_a_model_that_is_a_text_is_read_by_others_too(shell, tmp_path):
 
 
 def test_a_busy_machine_is_said(shell, monkeypatch):
-    monkeypatch.setattr(command.os, "getloadavg", lambda: (100.0, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(measuring.Bystanders, "processors", lambda self: 1.5)
     result = shell("bench", *SEVEN, *QUICK)
-    assert "note: the machine is busy (load average 100.0" in result.stderr
+    assert "note: other processes kept 1.5 processors busy" in result.stderr
 
 
 def test_whole_processes_take_the_inputs_of_any_type(shell, model):
