@@ -36,7 +36,7 @@ from onnxeval.checks.inference import Inference, Types
 from onnxeval.checks.rules import Finding, judge
 from onnxeval.checks.selection import chosen, only
 from onnxeval.checks.tensor import whole_raw_data
-from onnxeval.checks.values import Valued
+from onnxeval.checks.values import Valued, shape_is_clear
 from onnxeval.checks.views import Holder, Model, Node, Scope
 from onnxeval.checks.weights import Screen
 from onnxeval.loader import Loaded
@@ -46,9 +46,6 @@ FAMILIES = (
     *(proto, features, names, order, declared, unused, node, attributes, training, function),
     *(tensor, sparse, weights, types, values, ranks, shapes, networks, symbols, evaluation),
 )
-
-#: Errors in a node with which inference can still tell what the node makes.
-_HARMLESS_TO_INFERENCE = frozenset({"node/unknown-attribute", "value/name", "value/padding"})
 
 
 def check(
@@ -139,11 +136,14 @@ class Check:
     def _judge_node(self, node_view: Node) -> bool:
         before = len(self._findings)
         broken = self._judge(node_view)
-        if node_view.attributes and (schema := node_view.schema) is not None:
-            broken |= self._judge(Valued(node_view.where, schema, node_view.attributes))
+        schema, valued = node_view.schema, None
+        if node_view.attributes and schema is not None:
+            valued = Valued(node_view.where, schema, node_view.attributes)
+            broken |= self._judge(valued)
         if broken:
             rules = {finding.rule for finding in self._findings[before:] if finding.severity == "error"}
-            (self._doubtful if rules <= _HARMLESS_TO_INFERENCE else self._faulty).add(node_view)
+            is_harmless = rules == {"value/name"} and valued is not None and shape_is_clear(valued)
+            (self._doubtful if is_harmless else self._faulty).add(node_view)
         elif node_view.signature is not None and len(self._findings) == before:
             node_view.scope.imports.clean.add(node_view.signature)
         return broken

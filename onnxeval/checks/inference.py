@@ -15,7 +15,7 @@ from onnx import GraphProto, NodeProto, ValueInfoProto
 
 from onnxeval.checks.constants import carried, constant, constant_tensor
 from onnxeval.checks.known import ABSENT, UNKNOWN, Known, KnownTable, guessed_outputs
-from onnxeval.checks.nested import Bindings, bound, formal_types, refers, summarised, without_unknown
+from onnxeval.checks.nested import Bindings, bound, formal_types, refers, summarised
 from onnxeval.checks.rules import Finding, judge
 from onnxeval.checks.shapes import equal_sizes
 from onnxeval.checks.symbols import Naming, Requirement, Symbols
@@ -248,8 +248,6 @@ class Inference:
         if len(by_name) < len(set(filter(None, node.inputs))):  # a function's input that its call leaves out
             proto = NodeProto.FromString(proto.SerializeToString())
             proto.input[:] = [name if name in by_name else "" for name in node.inputs]
-        if node in self._doubtful:
-            proto = without_unknown(proto, schema.attributes)
         outputs = onnx.shape_inference.infer_node_outputs(
             schema.definition,
             proto,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -100,13 +100,4 @@ def bound(proto: NodeProto, bindings: Bindings) -> NodeProto:
         kept.append(AttributeProto.FromString(attribute.SerializeToString()))
     copy.ClearField("attribute")
     copy.attribute.extend(kept)
-    return copy
-
-
-def without_unknown(proto: NodeProto, known: Collection[str]) -> NodeProto:
-    """A node without the attributes that its operator does not have."""
-    copy = NodeProto()
-    copy.CopyFrom(proto)
-    copy.ClearField("attribute")
-    copy.attribute.extend(attribute for attribute in proto.attribute if attribute.name in known)
     return copy

@@ -132,18 +132,40 @@ def name_not_listed(valued: Valued) -> Faults:
         <ir_version: 10, opset_import: ["": 19]>
         g (float[2] x, int64[2] p) => (float[N] y) { y = Pad<mode = "wrap">(x, p) }
     """
+    for name, text, listed in _wrong_names(valued):
+        version = valued.schema.key.since_version
+        later = [since for since, names in listed.items() if since > version and text in names]
+        names = _in_force(listed, version)
+        near = nearest(text, names)
+        hint = f"opset {later[0]} brought it" if later else f'did you mean "{near}"?' if near else ""
+        yield Fault(valued.at(name), f'"{text}": {valued.schema.label} takes {_either(names)}', hint)
+
+
+def _wrong_names(valued: Valued) -> Iterator[tuple[str, str, Mapping[int, tuple[str, ...]]]]:
+    """The attributes whose names are not listed: attribute, name, and what is listed by version."""
     _, op_type, version = valued.schema.key
-    for name, value in valued.given(AttributeProto.STRING):
-        versions = _listed(op_type, name)
-        names = next((versions[since] for since in sorted(versions, reverse=True) if since <= version), ())
-        known = [each.lower() for each in names] if name == "activations" else names
+    for attribute, value in valued.given(AttributeProto.STRING):
+        listed = _listed(op_type, attribute)
+        names = _in_force(listed, version)
         for text in value if isinstance(value, tuple) else (value,):
-            is_default = text == valued.schema.attributes[name].default  # GRU-1 misspells its own
-            if names and not is_default and (text.lower() if name == "activations" else text) not in known:
-                later = [since for since, listed in versions.items() if since > version and text in listed]
-                near = nearest(text, names)
-                hint = f"opset {later[0]} brought it" if later else f'did you mean "{near}"?' if near else ""
-                yield Fault(valued.at(name), f'"{text}": {valued.schema.label} takes {_either(names)}', hint)
+            in_any_case = text.lower() in map(str.lower, names) if attribute == "activations" else text in names
+            is_default = text == valued.schema.attributes[attribute].default  # GRU-1 misspells its own
+            if names and not is_default and not in_any_case:
+                yield attribute, text, listed
+
+
+def _in_force(listed: Mapping[int, tuple[str, ...]], version: int) -> tuple[str, ...]:
+    return next((listed[since] for since in sorted(listed, reverse=True) if since <= version), ())
+
+
+#: What the output's shape hangs on, so that it is not known where such a name is wrong.
+_ABOUT_SHAPE = frozenset({"auto_pad", "direction", "keep_aspect_ratio_policy", "pixel_format", "cast_to", "map_form"})
+
+
+def shape_is_clear(valued: Valued) -> bool:
+    """Whether the shape of what the node makes is known in spite of the names that are not listed."""
+    wrong = {attribute for attribute, _, _ in _wrong_names(valued)}
+    return wrong.isdisjoint(_ABOUT_SHAPE) and ("reduction" not in wrong or "Scatter" in valued.schema.key.op_type)
 
 
 def _either(names: Sequence[object]) -> str:

@@ -153,11 +153,16 @@ def test_faults_that_inference_can_live_with_hide_nothing() -> None:
     proto = model(
         """g (float[2,3] x, int64[1,1] i, float[1,3] u) => (float[2,4] y) {
             a = ScatterND<reduction = "least">(x, i, u)
-            b = Softmax<axes = 1>(a)
-            y = Neg(b)
+            b = Concat<axis = 2>(a, a)
+            y = Neg(a)
         }"""
     )
-    assert [f.rule for f in check(proto)] == ["value/name", "node/unknown-attribute", "type/declared-output"]
+    assert [f.rule for f in check(proto)] == ["value/name", "value/axis", "type/declared-output"]
+
+
+def test_faults_that_leave_the_shape_open_lead_to_no_others() -> None:
+    text = 'g (float[1,1,5,5] x) => (float[1,1,5,5] y) {y = MaxPool<kernel_shape = [3,3], auto_pad = "SAME">(x)}'
+    assert only(model(text)).rule == "value/name"
 
 
 def test_constants_are_carried_through_shape_arithmetic() -> None:
