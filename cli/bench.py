@@ -12,7 +12,7 @@ import click
 from onnxeval.errors import OutputError
 
 from . import screen
-from .options import FILE, input_option, kernels_option, threads_option
+from .options import FILE, input_option, kernel_files, kernels_option, threads_option
 
 if TYPE_CHECKING:
     from onnxeval.model import Model
@@ -112,7 +112,7 @@ def bench(
             model,
             feeds,
             others,
-            Setting(seconds=seconds, cold=cold, profile=profile),
+            Setting(seconds=seconds, cold=cold, profile=profile, kernels=kernel_files(ctx)),
             feeds_path=_saved(feeds, loaded, Path(folder)) if cold else None,
             model_for_others=_readable_by_others(loaded, model, Path(folder)) if others else None,
         )

@@ -10,6 +10,8 @@ import click
 #: A name that the shell completes as a file; whether there is one is ours to find out.
 FILE = click.Path(readable=False)
 
+_KERNEL_FILES = "onnxeval.kernel_files"
+
 
 def input_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--input [NAME=]VALUE`, gathered as ``inputs``."""
@@ -25,7 +27,7 @@ def input_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def kernels_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--ops FILE`, loaded at once and not handed on: the registry knows."""
+    """`--ops FILE`, loaded at once and not handed on: the registry knows, and `kernel_files` has the names."""
     return click.option(
         "--ops",
         type=FILE,
@@ -38,11 +40,18 @@ def kernels_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _load_kernels(ctx: click.Context, _parameter: click.Parameter, files: tuple[str, ...]) -> None:
+    ctx.meta[_KERNEL_FILES] = files
     if files and not ctx.resilient_parsing:
         from onnxeval.plugins import load_file
 
         for path in files:
             load_file(path)
+
+
+def kernel_files(ctx: click.Context) -> tuple[str, ...]:
+    """The files that `--ops` named."""
+    files: tuple[str, ...] = ctx.meta.get(_KERNEL_FILES, ())
+    return files
 
 
 def threads_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,6 +63,7 @@ def threads_option(command: Callable[..., Any]) -> Callable[..., Any]:
         show_envvar=True,
         metavar="N",
         callback=_govern,
+        is_eager=True,  # before --ops, whose files import NumPy
         expose_value=False,
         help="Use so many threads, those of NumPy's BLAS included, instead of one for each processor.",
     )(command)

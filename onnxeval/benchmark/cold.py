@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from onnxeval.benchmark import stopwatch
-from onnxeval.benchmark.engines import OURS
 from onnxeval.benchmark.workers import EngineFailed
 from onnxeval.threads import environment
 
@@ -46,11 +46,15 @@ class Cold:
     peak_memory: int | None = None
 
 
-def command_of(engine: str, model: str, feeds: str | None, pickled: str, threads: int) -> list[str]:
+def own_command(model: str, feeds: str | None, kernels: Sequence[str] = ()) -> list[str]:
     """The command that runs a model once; ``feeds`` is a path that `onnxeval run --input` reads, None for no inputs."""
-    if engine == OURS:
-        given = ["--input", feeds] if feeds is not None else []
-        return [sys.executable, "-m", "onnxeval", "run", model, *given]
+    given = ["--input", feeds] if feeds is not None else []
+    given += [word for path in kernels for word in ("--ops", path)]
+    return [sys.executable, "-P", "-m", "onnxeval", "run", model, *given]
+
+
+def others_command(engine: str, model: str, pickled: str, threads: int) -> list[str]:
+    """The command by which another engine runs a model once on pickled feeds."""
     return [sys.executable, "-c", SCRIPTS[engine], model, pickled, str(threads)]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
@@ -35,8 +35,12 @@ class Start:
 class Engine(ABC):
     """One engine, one model, one set of inputs."""
 
-    def start(self, model: str, feeds: bytes, threads: int) -> Start:
-        """Import, load the model at this path, and run it once on the pickled feeds."""
+    def start(self, model: str, feeds: bytes, threads: int, kernels: Sequence[str] = ()) -> Start:
+        """Import, load the model at this path, and run it once on the pickled feeds.
+
+        ``kernels`` are files of operators, for the engine of this package.
+        """
+        self._kernels = kernels
         begin = perf_counter()
         version = self._import()
         imported = perf_counter()
@@ -107,7 +111,10 @@ class OnnxEval(Engine):
 
     def _load(self, model: str, _threads: int) -> float:  # the environment of the process has set the threads
         import onnxeval
+        from onnxeval.plugins import load_file
 
+        for path in self._kernels:
+            load_file(path)
         self._model = onnxeval.load(model)
         begin = perf_counter()
         self._model.plan(None, self._feeds)

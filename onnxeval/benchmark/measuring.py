@@ -13,7 +13,7 @@ from statistics import median
 from time import perf_counter, sleep
 from typing import Any
 
-from onnxeval.benchmark.cold import Cold, Stopwatch, command_of
+from onnxeval.benchmark.cold import Cold, Stopwatch, others_command, own_command
 from onnxeval.benchmark.differences import Difference, differences
 from onnxeval.benchmark.engines import ENGINES, OURS, ProfileReport, Start
 from onnxeval.benchmark.machine import Bystanders
@@ -39,13 +39,15 @@ class Setting:
     """How to measure.
 
     ``threads`` for each engine, by default those asked for or one for each processor; ``seconds`` of runs for each;
-    ``cold`` whole processes of each at most, in about as many seconds.
+    ``cold`` whole processes of each at most, in about as many seconds; ``kernels`` are files for
+    `onnxeval.plugins.load_file`.
     """
 
     threads: int = field(default_factory=_threads)
     seconds: float = 2.0
     cold: int = 3
     profile: bool = False
+    kernels: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -175,7 +177,9 @@ class _Session:
     def start(self, paths: Mapping[str, str], feeds: bytes) -> None:
         for measured, worker in list(self._standing):
             with _Failing(measured) as failing:
-                measured.start = worker.call("start", paths[measured.engine], feeds, self._setting.threads)
+                measured.start = worker.call(
+                    "start", paths[measured.engine], feeds, self._setting.threads, self._setting.kernels
+                )
             if failing.failed:
                 self._standing.remove((measured, worker))
 
@@ -233,7 +237,11 @@ def _time_cold(
                 break
             for measured in list(standing):
                 path = paths[measured.engine]
-                command = command_of(measured.engine, path, feeds_path, str(pickled), setting.threads)
+                command = (
+                    own_command(path, feeds_path, setting.kernels)
+                    if measured.engine == OURS
+                    else others_command(measured.engine, path, str(pickled), setting.threads)
+                )
                 with _Failing(measured) as failing:
                     stopwatch.time(command, measured.cold)
                 if failing.failed:

@@ -12,7 +12,7 @@ from onnxeval import threads
 from onnxeval.benchmark import measuring
 from onnxeval.benchmark.engines import ENGINES, ProfileReport, StepTime
 from onnxeval.benchmark.serve import peak_memory
-from onnxeval.benchmark.workers import EngineFailed
+from onnxeval.benchmark.workers import EngineFailed, Worker
 from onnxeval_cli.benchpages import memory_text, seconds_between, shares, time_text
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -180,6 +180,22 @@ def test_a_model_that_is_a_text_is_read_by_others_too(shell, tmp_path):
     result = shell("bench", "neg.onnxtxt", "--vs", "reference", *QUICK)
     assert result.exit_code == 0
     assert "the same" in result.stdout
+
+
+def test_operators_of_ones_own_reach_every_process(shell, monkeypatch):
+    Path("mine.py").write_text(
+        'import onnxeval\n@onnxeval.op("Twice", domain="test.bench", versions=(1,))\ndef twice(x):\n    return x + x\n'
+    )
+    imports = 'opset_import: ["": 21, "test.bench": 1]'
+    Path("m.onnxtxt").write_text(
+        f"<ir_version: 10, {imports}> g (float[2] x) => (float[2] y) {{ y = test.bench.Twice (x) }}"
+    )
+    monkeypatch.setattr(measuring, "Worker", Worker)  # one that is a process
+    content = json_of(
+        shell("bench", "m.onnxtxt", "--ops", "mine.py", "--seconds", "0.01", "--cold", "1", "--format", "json")
+    )
+    assert content["engines"][0]["turns"]
+    assert content["engines"][0]["cold"]["seconds"]
 
 
 def test_a_busy_machine_is_said(shell, monkeypatch):
