@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import onnxeval
+from onnxeval.dtypes import BY_NAME  # noqa: F401  # for the examples
 from onnxeval.tensors import type_proto
 from onnxeval.values import MapType, TensorType, ValueType, type_of
 
@@ -24,9 +26,20 @@ def _onnxeval(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
 def _onnxruntime(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
     import onnxruntime
 
+    def start() -> Any:
+        return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+
     onnxruntime.set_default_logger_severity(4)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    results: list[Any] = session.run(None, feeds)
+    # what NumPy has no type for is fed as an initializer and fetched as float32
+    foreign = {name: value for name, value in feeds.items() if getattr(value, "dtype", np.dtype(bool)).isbuiltin == 2}
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in foreign.items())
+    for output, found in zip(model.graph.output, start().get_outputs(), strict=True):
+        if "float8" in found.type:
+            model.graph.node.append(
+                helper.make_node("Cast", [output.name], [f"{output.name} wide"], to=TensorProto.FLOAT)
+            )
+            output.name += " wide"
+    results: list[Any] = start().run(None, {name: value for name, value in feeds.items() if name not in foreign})
     return results
 
 
@@ -53,12 +66,12 @@ def show(op_type: str, *inputs: Any, opset: int, outputs: int = 1, domain: str =
         [helper.make_empty_tensor_value_info(name) for name in results],
     )
     opsets = [helper.make_opsetid(domain, opset), *([helper.make_opsetid("", 21)] if domain else [])]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=13)
     for name, engine in ENGINES.items():
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
-                told = "  ".join(map(_text, engine(model, values)))
+                told = "  ".join(map(_text, engine(copy.deepcopy(model), values)))
         except ImportError:
             continue
         except Exception:

@@ -19,7 +19,7 @@ _LINE = re.compile(r"# (\w+) +(.*)")
 
 
 def title_of(section: str) -> str:
-    return section.splitlines()[0].removeprefix("## ")
+    return section.splitlines()[0].lstrip("# ")
 
 
 def calls_of(section: str) -> list[tuple[str, dict[str, str]]]:
@@ -66,12 +66,17 @@ def is_checked(engine: str) -> bool:
     return engine == "onnxeval" or (engine == "reference" and onnx.__version__ == "1.23.2")
 
 
-def test_every_accepted_difference_is_told() -> None:
+def test_every_accepted_difference_is_shown() -> None:
     from differential.accepted import ACCEPTED, load
 
     load()
-    headings = set(re.findall(r"^### (.*)$", PAGE, re.MULTILINE))
-    assert not sorted({entry.heading for entry in ACCEPTED} - headings)
+    told = {title_of(part): part for part in re.split(r"^(?=### )", PAGE, flags=re.MULTILINE)}
+    shown = {
+        title
+        for title, part in told.items()
+        if any(wanted and wanted["onnxeval"] != wanted["onnxruntime"] for _, wanted in calls_of(part))
+    }
+    assert not sorted({entry.heading for entry in ACCEPTED} - shown)
 
 
 def test_links_lead_to_headings() -> None:
