@@ -27,7 +27,9 @@ def _axes(typed: Typed) -> Iterator[tuple[str, list[int]]]:
             value = typed.attribute(name)
             yield name, [value] if isinstance(value, int) else list(value)
     for place, slot, known in typed.known_inputs():
-        if slot.name in ("axis", "axes") and (array := known.array) is not None and array.ndim < 2:
+        array = known.array
+        # what is no integer is the type rules' to tell
+        if slot.name in ("axis", "axes") and array is not None and array.ndim < 2 and array.dtype.kind in "iu":
             yield f"{typed.node.inputs[place]}", array.ravel().tolist()
 
 
