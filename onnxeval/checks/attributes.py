@@ -173,7 +173,7 @@ def untyped_attribute(node: Node) -> Faults:
     if node.scope.model.proto.ir_version < _IR_WITH_ATTRIBUTE_TYPES:
         return
     for attribute in node.attributes:
-        if not attribute.HasField("type"):
+        if not attribute.type:
             yield Fault(f'{node.where} attribute "{attribute.name}"', "it has no type")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from onnxeval.checks.imports import Imports
 from onnxeval.checks.names import doubled as listed_twice
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.suggest import closest
@@ -215,19 +216,26 @@ def opset_mismatch(function: Function) -> Faults:
         g (float[2, 3] x) => (float[2, 3] y) { y = loc.f(x) }
         <domain: "loc", opset_import: ["": 13]> f (a) => (c) { c = Softmax(a) }
     """
-    ours, theirs = function.scope.imports, function.model.imports
+    ours = function.scope.imports
     seen: set[tuple[str, str]] = set()
     for scope in function.scope.all_scopes():
         for node in scope.nodes:
             key = (node.domain, node.op_type)
-            if key in seen or node.domain not in ours.versions or node.domain not in theirs.versions:
+            if key in seen or node.domain not in ours.versions:
                 continue
             seen.add(key)
+            importer, theirs = _first_import(function.model, node.domain)
             here, there = ours.schema(*key), theirs.schema(*key)
             if here is not there:
                 versions = " and ".join(s.label if s else f"no {node.op_type}" for s in (here, there))
-                opsets = f"opset {ours.versions[node.domain]} here and {theirs.versions[node.domain]} in the model"
+                opsets = f"opset {ours.versions[node.domain]} here and {theirs.versions[node.domain]} in {importer}"
                 yield Fault(node.where, f"{opsets}: {versions}", "import one version in both")
+
+
+def _first_import(model: Model, domain: str) -> tuple[str, Imports]:
+    """Who binds a domain for the whole model: the model itself, or else the first function that imports it."""
+    importers = (("the model", model.imports), *((f.where, f.scope.imports) for f in model.functions))
+    return next((importer for importer in importers if domain in importer[1].versions), importers[0])
 
 
 # Calls

@@ -31,6 +31,8 @@ from onnxeval.values import TensorType
 #: Functions that call functions are followed this deep, and as often as this in one model.
 _MOST_DEPTH = 60
 _MOST_CALLS = 5000
+#: Operators whose last input is a list of sizes: its length is the rank of what they make.
+_OF_SIZES = frozenset({"ConstantOfShape", "Expand", "Reshape"})
 
 
 class Types(dict[str, Known]):
@@ -248,10 +250,13 @@ class Inference:
         if len(by_name) < len(set(filter(None, node.inputs))):  # a function's input that its call leaves out
             proto = NodeProto.FromString(proto.SerializeToString())
             proto.input[:] = [name if name in by_name else "" for name in node.inputs]
+        types = {name: known.proto for name, known in by_name.items()}
+        if schema.key.op_type in _OF_SIZES and node.inputs[-1] in by_name:
+            types[node.inputs[-1]] = by_name[node.inputs[-1]].as_sizes
         outputs = onnx.shape_inference.infer_node_outputs(
             schema.definition,
             proto,
-            {name: known.proto for name, known in by_name.items()},
+            types,
             {name: known.data for name, known in by_name.items() if known.data is not None},
             ir_version=max(self._model.proto.ir_version, 0),
         )

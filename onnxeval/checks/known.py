@@ -25,7 +25,8 @@ from onnxeval.values import (
 #: Elements are carried on up to these numbers: integers may be a shape, others are a scalar or a scale for each axis.
 _MOST_INTEGERS = 1024
 _MOST_OTHERS = 8
-_MOST_DIMENSIONS = 2**20
+#: Inference makes a shape of as many dimensions as a list of sizes is long: it is asked up to this rank.
+_MOST_DIMENSIONS = 64
 
 
 class Known:
@@ -38,7 +39,7 @@ class Known:
 
     def __init__(self, value_type: ValueType | None, data: TensorProto | None = None) -> None:
         self.type = value_type
-        self.proto: TypeProto = type_proto(_bounded(value_type))
+        self.proto: TypeProto = type_proto(value_type)
         name = type_string(value_type)
         self.name = "" if "unknown" in name else name
         self.data = data
@@ -48,21 +49,21 @@ class Known:
         return self.type.shape if isinstance(self.type, TensorType) else None
 
     @property
+    def as_sizes(self) -> TypeProto:
+        """The type of a list of sizes as inference gets it: one that is too long to be a shape is of any length."""
+        match self.type:
+            case TensorType(dtype, (int(length),)) if length > _MOST_DIMENSIONS:
+                return type_proto(TensorType(dtype, (None,)))
+            case _:
+                return self.proto
+
+    @property
     def array(self) -> Tensor | None:
         """The elements; None where they are not known."""
         return None if self.data is None else array_from(self.data)
 
     def __str__(self) -> str:
         return "unknown" if self.type is None else str(self.type)
-
-
-def _bounded(value_type: ValueType | None) -> ValueType | None:
-    """A type without the size of a huge list of integers: inference would make a shape of that many dimensions."""
-    match value_type:
-        case TensorType(dtype, (int(size),)) if size > _MOST_DIMENSIONS and dtype is not None and is_integer(dtype):
-            return TensorType(dtype, (None,))
-        case _:
-            return value_type
 
 
 UNKNOWN = Known(None)

@@ -23,8 +23,10 @@ def formal_types(node: Node, inputs: Sequence[Known], table: KnownTable) -> list
     if node.domain or node.schema is None:
         return []
     if node.op_type == "Loop":  # shapes may change from one iteration to the next
-        trip_and_condition = [table.of_type(TensorType(np.dtype(dtype))) for dtype in (np.int64, np.bool_)]
-        return [*trip_and_condition, *(_shapeless(known, table) for known in inputs[2:])]
+        trip, condition = (table.of_type(TensorType(np.dtype(dtype))) for dtype in (np.int64, np.bool_))
+        if len(inputs) > 1 and inputs[1].type is not None:
+            condition = table.of_type(inputs[1].type)
+        return [trip, condition, *(_shapeless(known, table) for known in inputs[2:])]
     if node.op_type == "Scan" and node.schema.key.since_version > 8:
         return _scan_slices(node, inputs, table)
     if node.op_type == "SequenceMap":
