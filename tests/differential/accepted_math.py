@@ -45,7 +45,12 @@ def inverts_one_side(node: Node) -> bool:
 
 @accept("Scalars in OneHot", "OneHot")
 def one_scalar(node: Node) -> bool:
-    return node.version >= 28 and node.inputs[0].ndim == 0
+    return bool(node.inputs[0].ndim == 0)
+
+
+@accept("OneHot-9 and negative indices", "OneHot")
+def counts_from_the_back(node: Node) -> bool:
+    return node.version == 9 and bool(np.any(node.inputs[0] < 0))
 
 
 @accept("NonZero of a scalar", "NonZero")

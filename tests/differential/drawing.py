@@ -124,7 +124,7 @@ class Strategy:
     ``scaled`` adds as much of the greatest result, for sums whose order is free, ``absolute`` so many units in the last
     place of 1, for what cancels. ``single``: double precision is measured as if it were single, for it passes through
     float32 on the way. Where ``values`` is false only dtype and shape are compared. ``tied`` type variables take one
-    element type together: engines know no mixtures.
+    element type together: engines know no mixtures. ``bindings`` is about how many combinations of types are tried.
     """
 
     draw: Callable[[Drawing], Node]
@@ -135,6 +135,7 @@ class Strategy:
     values: bool = True
     palettes: tuple[str, ...] = PALETTES
     tied: tuple[str, ...] = ()
+    bindings: int = 24
 
 
 #: (domain, op_type) -> the strategy.

@@ -31,7 +31,7 @@ def scales_of(d: Drawing, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray
     return np.asarray(2.0 ** d.integers(shape, -3, 2)).astype(dtype)
 
 
-@strategy("QuantizeLinear", ulps=1, palettes=("plain", "special", "wide"))
+@strategy("QuantizeLinear", ulps=1, bindings=300, palettes=("plain", "special", "wide"))
 def quantize(d: Drawing) -> Node:
     shape, grain, options = granularity(d)
     x = d.tensor(0, shape)

@@ -15,7 +15,7 @@ def affine_grid(d: Drawing) -> Node:
     return d.node(d.tensor(0, (batch, rank, rank + 1)), size, **d.some(align_corners=d.integer(0, 1)))
 
 
-@strategy("GridSample", ulps=1024, scaled=True, palettes=("plain",))
+@strategy("GridSample", ulps=1024, bindings=64, scaled=True, palettes=("plain",))
 def grid_sample(d: Drawing) -> Node:
     rank = 2 if d.version < 20 else d.integer(2, 3)
     batch = d.integer(1, 2)

@@ -33,7 +33,7 @@ for path in sorted(Path(__file__).parent.glob("of_*.py")):
     importlib.import_module(f"differential.{path.stem}")
 
 #: Nodes a version gets in all, and each binding of its type variables at the least.
-NODES, NODES_PER_BINDING = 240, 10
+NODES, NODES_PER_BINDING = 320, 12
 
 #: Operators that onnxruntime lacks in every version.
 LACKING = {
@@ -71,7 +71,7 @@ def test_operator(name: str) -> None:
 
 def known_bindings(schema: Schema, strategy: Strategy) -> Iterator[dict[str, str]]:
     """The bindings for which onnxruntime has a kernel: one of a few plain nodes runs."""
-    for types in type_bindings(schema, strategy.tied):
+    for types in type_bindings(schema, strategy.tied, strategy.bindings):
         nodes = (strategy.draw(plain(schema, strategy, types, seed)) for seed in range(4))
         if any(not is_missing(run_onnxruntime(node)) for node in nodes if not is_avoided(node)):
             yield types
