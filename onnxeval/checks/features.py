@@ -29,7 +29,7 @@ _IR_OF_TYPE: dict[int, int] = {
     TensorProto.FLOAT6E2M3: 14,
     TensorProto.FLOAT6E3M2: 14,
 }
-_IR_OF_TYPE_KIND = {"sparse_tensor_type": 8, "optional_type": 8}
+_IR_OF_KIND = {"sparse_tensor_type": (8, "the type of a sparse tensor"), "optional_type": (8, "an optional type")}
 _NEWEST = max(_IR_OF_TYPE.values())
 
 _Use = tuple[int, str, str]  # the IR version that a feature came with, the feature, where it is used
@@ -92,7 +92,8 @@ def _uses_in(scope: Scope, ir_version: int) -> Iterator[_Use]:
         for number in element_types(value.proto.type):
             yield from _use_of_type(number, value.where)
         for kind in kinds(value.proto.type):
-            yield _IR_OF_TYPE_KIND.get(kind, 0), f"a {kind}", value.where
+            if kind in _IR_OF_KIND:
+                yield *_IR_OF_KIND[kind], value.where
     for node in scope.nodes if ir_version < 11 else ():
         if ir_version < 10 and node.proto.metadata_props:
             yield 10, "metadata of parts of the model", node.where
