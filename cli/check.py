@@ -11,6 +11,7 @@ import click
 from onnxeval.errors import ModelError
 
 from . import screen
+from .memory import kept_to_memory
 
 if TYPE_CHECKING:
     from onnxeval.checks import Finding, Rule
@@ -120,6 +121,7 @@ def check(
         return
     if not models:
         raise click.UsageError("Missing argument 'MODEL...'.")
+    ctx.with_resource(kept_to_memory())
     mended = None if target is None else _fix(models, target)
     results = _results(models if mended is None else [mended.saved or mended.model], select, ignore)
     _show(results, form, mended)
@@ -206,7 +208,7 @@ def _show(results: Mapping[str, Sequence[Finding]], form: str, mended: Mended | 
     from .jsonform import document
 
     for line in () if mended is None else mended.done:
-        click.echo(f"mended: {line}", err=True)
+        screen.tell(f"mended: {line}")
 
     if form == "github":
         screen.write("".join(f"{line}\n" for line in reports.github_lines(results)))

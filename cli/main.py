@@ -16,7 +16,7 @@ import click
 
 from onnxeval.errors import OnnxEvalError, OutputError, ResourceLimitError
 
-from .screen import NoReaderError, flush
+from .screen import NoReaderError, flush, standard_streams, tell
 
 #: Command -> the module of this package that holds it, under its own name, and the line that help shows for it.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -75,10 +75,9 @@ class _Shell(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         extra.pop("standalone_mode", None)
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")  # no text of a model may break the terminal's encoding
-        sys.exit(_guarded(lambda: super(_Shell, self).main(args, prog_name, standalone_mode=False, **extra)))
+        with standard_streams():
+            code = _guarded(lambda: super(_Shell, self).main(args, prog_name, standalone_mode=False, **extra))
+        sys.exit(code)
 
 
 def _guarded(command: Any) -> int:
@@ -117,16 +116,17 @@ def _guarded(command: Any) -> int:
 def _discard_output() -> None:
     """Let what is left in the buffer of standard output go nowhere: it would complain once more at exit."""
     try:
-        sys.stdout.flush()
-    except OSError:
+        flush()
+    except OutputError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, hint: str = "") -> None:
     red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    click.echo(f"{click.style('error:', fg='red', bold=True) if red else 'error:'} {message}", err=True)
+    click.secho("error: ", fg="red" if red else None, bold=red or None, nl=False, err=True)
+    tell(message)
     if hint:
-        click.echo(f"hint: {hint}", err=True)
+        tell(f"hint: {hint}")
 
 
 def _print_versions(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

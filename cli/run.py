@@ -9,6 +9,8 @@ import click
 
 from onnxeval.errors import InputError
 
+from . import screen
+from .memory import kept_to_memory
 from .options import FILE, input_option, kernels_option, threads_option
 
 if TYPE_CHECKING:
@@ -85,9 +87,9 @@ def run(
     """
     import onnxeval
 
-    from . import screen
     from .feeds import read_feeds
 
+    click.get_current_context().with_resource(kept_to_memory())
     target = None
     if save is not None:
         from .saving import open_target
@@ -99,7 +101,7 @@ def run(
         results = loaded.run(read_feeds(inputs, loaded.inputs), names, reference=reference, seed=seed)
     finally:
         for warning in loaded.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            screen.tell(f"warning: {warning}")
     typed = _with_types(results, loaded)
     notes = [] if target is None else target.save(typed)
     if form == "json":
@@ -113,8 +115,8 @@ def run(
     if target is not None:
         screen.flush()
         for note in notes:
-            click.echo(f"note: {note}", err=True)
-        click.echo(f"saved {', '.join(typed)} to {target.path}", err=True)
+            screen.tell(f"note: {note}")
+        screen.tell(f"saved {', '.join(typed)} to {target.path}")
 
 
 def choose_outputs(patterns: Sequence[str], model: Model) -> list[str]:
@@ -164,4 +166,4 @@ def _lines(typed: Mapping[str, tuple[Value, Any]], on: Any, full: bool) -> Itera
             yield []
         yield from value_lines(name, value, on, full=full)
     if not typed:
-        click.echo("the model has no outputs", err=True)
+        screen.tell("the model has no outputs")

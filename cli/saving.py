@@ -121,6 +121,8 @@ _FORMATS: dict[str, Callable[[Path], Target]] = {".npy": Npy, ".npz": Npz}
 
 def open_target(text: str) -> Target:
     """The place that `--save` names: the suffix decides, without one it is a folder."""
+    if not text:
+        raise OutputError("the path to save to is empty", hint="./ is this folder")
     path = Path(text)
     suffix = path.suffix.lower()
     with _failures(path):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
 from onnxeval.errors import OutputError
 
@@ -54,7 +56,7 @@ def show(lines: Iterable[Line], on: Screen | None = None) -> None:
     if (on or screen()).styled:
         _show_styled(lines)
         return
-    for chunk in _chunks("".join(text for text, _ in line).rstrip() + "\n" for line in lines):
+    for chunk in _chunks("".join(visible(text) for text, _ in line).rstrip() + "\n" for line in lines):
         write(chunk)
 
 
@@ -64,33 +66,100 @@ def _show_styled(lines: Iterable[Line]) -> None:
 
     console = Console(highlight=False)
     for line in lines:
-        text = Text.assemble(*((text, _STYLES.get(style, "")) for text, style in line))
-        try:
-            text.rstrip()
-            console.print(text, soft_wrap=True)
-        except OSError as error:
-            raise _failure(error) from error
+        text = Text.assemble(*((visible(text), _STYLES.get(style, "")) for text, style in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True)
 
 
 def write(text: str) -> None:
     """Write text to standard output. Raises OutputError where that fails."""
-    try:
-        sys.stdout.write(text)
-    except OSError as error:
-        raise _failure(error) from error
+    sys.stdout.write(text)
 
 
 def flush() -> None:
     """Hand what was written to whoever reads it. Raises OutputError where that fails."""
+    sys.stdout.flush()
+
+
+def tell(text: str) -> None:
+    """A line on standard error."""
+    import click
+
+    click.echo("\n".join(map(visible, text.split("\n"))), err=True)
+
+
+#: What moves a terminal's cursor, changes its state or turns its text around: names in a model may hold it.
+_CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_VISIBLE = {code: repr(chr(code))[1:-1] for code in _CONTROLS}
+
+
+def visible(text: str) -> str:
+    """Text with control characters spelled out as Python would: ``\\x1b``, ``\\n``."""
+    return text.translate(_VISIBLE)
+
+
+class _Guarded:
+    """A standard stream that leaves what is to be done when writing fails to ``failed``."""
+
+    def __init__(self, stream: TextIO, failed: Callable[[OSError], None]) -> None:
+        self._stream = stream
+        self._failed = failed
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            self._failed(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._failed(error)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Standard output that raises OutputError where it fails, and standard error that is silent then.
+
+    Those that the shell closed are there again, one that nothing can be read from or written to.
+    """
+    _reopen_closed()
+    before = sys.stdout, sys.stderr
+    for stream in before:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # no text of a model may break the terminal's encoding
+    sys.stdout, sys.stderr = _Guarded(sys.stdout, _fail), _Guarded(sys.stderr, _silence)
     try:
-        sys.stdout.flush()
-    except OSError as error:
-        raise _failure(error) from error
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
 
 
-def _failure(error: OSError) -> OutputError:
+def _reopen_closed() -> None:
+    if sys.stdin is None:
+        sys.stdin = _null(os.O_RDONLY, "r")
+    if sys.stdout is None:
+        sys.stdout = _null(os.O_RDONLY, "w")  # to write to it fails, as it should
+    if sys.stderr is None:
+        sys.stderr = _null(os.O_WRONLY, "w")
+
+
+def _null(flags: int, mode: Literal["r", "w"]) -> TextIO:
+    return os.fdopen(os.open(os.devnull, flags), mode)
+
+
+def _fail(error: OSError) -> None:
     kind = NoReaderError if isinstance(error, BrokenPipeError) else OutputError
-    return kind(f"cannot write to standard output: {error.strerror or error}")
+    raise kind(f"cannot write to standard output: {error.strerror or error}") from error
+
+
+def _silence(_error: OSError) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[str]:

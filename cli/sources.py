@@ -192,6 +192,8 @@ class StandardInput:
         if self._taken:
             raise InputError("standard input (-) can be read only once")
         self._taken = True
+        if sys.stdin is None:
+            raise InputError("standard input is closed")
         data = sys.stdin.buffer.read()
         label = "standard input"
         if data.startswith(b"\x93NUMPY"):
@@ -221,6 +223,8 @@ _FORMATS: dict[str, Callable[[Path], Source]] = {
 
 def open_source(text: str, inputs: list[str], standard_input: StandardInput) -> Source:
     """The source that a VALUE names; ``inputs`` are the names of the model's inputs in order."""
+    if not text:
+        raise InputError("a VALUE is empty", hint='a text of no characters is written ""')
     if text == STANDARD_INPUT:
         return standard_input.open()
     path = Path(text)

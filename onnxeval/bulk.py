@@ -23,6 +23,9 @@ Held: TypeAlias = Mapping[tuple[str, int], Tensor]
 LARGE_FILE = 2**24
 _LARGE_DATA = 2**16
 
+#: Files of more fields than this are made of something else than weights, and slow to read here.
+_MOST_FIELDS = 2**20
+
 #: Protobuf's parser goes no deeper.
 _DEEPEST = 100
 
@@ -64,6 +67,7 @@ class _Reader:
         self.stream = stream
         self.location = location
         self.held = held
+        self.fields = 0
 
     def without_data(self, end: int, descriptor: Any, depth: int = 0) -> bytes:
         """The message that ends at ``end``."""
@@ -123,6 +127,9 @@ class _Reader:
 
         The content does not go beyond ``end``.
         """
+        self.fields += 1
+        if self.fields > _MOST_FIELDS:
+            raise _NotSimpleError
         key, value = self._number()
         wire_type = value & 7
         if wire_type == _LENGTH:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from reprlib import repr as short
 from typing import Any, Protocol
 
 import numpy as np
 
-from onnxeval.dtypes import STRING, SUB_BYTE_BITS, DType, Tensor, is_float, is_integer, name_of
+from onnxeval.dtypes import STRING, DType, Tensor, integer_range, is_float, is_integer, name_of
 from onnxeval.errors import InputError
+from onnxeval.ops._cast import convert
 from onnxeval.values import (
     EmptyOptional,
     MapType,
@@ -87,6 +89,8 @@ def _checked(name: str, value: Any, wanted: ValueType | None, sizes: dict[str, t
                 raise InputError(f'input "{name}" is {_given(value)}, the model declares {wanted}')
             return _checked_map(name, value, wanted)
         case TensorType(dtype, shape):
+            if isinstance(value, Sequence):
+                raise InputError(f'input "{name}" is a {describe(value)}, the model declares {wanted}')
             array = _as_array(name, value, dtype)
             if dtype is not None and array.dtype != dtype:
                 hint = f"convert it first: x.astype({name_of(dtype)!r})" if array.dtype != STRING else ""
@@ -101,7 +105,11 @@ def _checked(name: str, value: Any, wanted: ValueType | None, sizes: dict[str, t
 
 
 def _given(value: Any) -> str:
-    return "None" if value is None else describe(value)
+    """What was fed, in words: a value of ours, or any Python object."""
+    try:
+        return "None" if value is None else describe(value)
+    except (TypeError, RecursionError):  # a list of what is no value
+        return f"a {type(value).__name__}"
 
 
 def _without_shape(value_type: ValueType | None) -> ValueType | None:
@@ -112,12 +120,12 @@ def _as_array(name: str, value: Any, dtype: DType | None) -> Tensor:
     if value is None:
         raise InputError(f'input "{name}" is None, only optional inputs may be')
     try:
-        array = np.asarray(value)
-    except (ValueError, TypeError) as error:
+        array = np.asarray(value, object if dtype == STRING and not hasattr(value, "dtype") else None)
+    except Exception as error:  # whatever the value's own way to become an array raises
         raise InputError(f'input "{name}" cannot become a tensor: {error}') from error
     if array.dtype.kind in "US":
         array = _as_strings(name, array)
-    elif array.dtype == object:
+    if array.dtype == STRING:
         _check_strings(name, array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -132,16 +140,26 @@ def _as_array(name: str, value: Any, dtype: DType | None) -> Tensor:
 
 def _converted(name: str, array: Tensor, dtype: DType) -> Tensor:
     """Python numbers in the declared dtype, where it can hold them."""
+    if array.dtype == np.bool_ and dtype != np.bool_:
+        array = array.astype(np.uint8)
     kind = array.dtype.kind
-    fits = (kind in "iub" and is_integer(dtype)) or (kind in "iufb" and is_float(dtype)) or array.size == 0
-    if not (fits or dtype.kind == "c" or (kind == "b" and dtype == np.bool_)) or dtype == STRING:
-        return array
-    with np.errstate(all="ignore"):
+    if not array.size and dtype != STRING:
+        return array.astype(dtype)
+    if is_integer(dtype) and kind in "iu":
+        least, most = integer_range(dtype)
+        wrong = (array < least) | (array > most)
         converted = array.astype(dtype)
-    if is_integer(dtype) and (dtype in SUB_BYTE_BITS or dtype.itemsize < 8 or kind == "u"):
-        wrong = converted.astype(array.dtype) != array
-        if wrong.any():
-            raise InputError(f'input "{name}" holds {array[wrong][0]}, which {name_of(dtype)} cannot')
+    elif (is_float(dtype) and kind in "iuf") or (dtype.kind == "c" and kind in "iufc"):
+        with np.errstate(all="ignore"):
+            if dtype.kind == "c":
+                converted = array.astype(dtype)
+            else:
+                converted = convert(array, dtype, saturate=False)
+            wrong = np.isfinite(array) & ~np.isfinite(converted)
+    else:
+        return array
+    if wrong.any():
+        raise InputError(f'input "{name}" holds {array[wrong][0]}, which {name_of(dtype)} cannot')
     return converted
 
 
@@ -153,9 +171,11 @@ def _as_strings(name: str, array: Tensor) -> Tensor:
 
 
 def _check_strings(name: str, array: Tensor) -> None:
-    for item in array.flat:
+    for item in array.reshape(-1):
         if not isinstance(item, str):
-            raise InputError(f'input "{name}" holds {type(item).__name__} {item!r}, expected strings')
+            raise InputError(f'input "{name}" holds {type(item).__name__} {short(item)}, expected strings')
+        if not item.isascii() and any("\ud800" <= character <= "\udfff" for character in item):
+            raise InputError(f'input "{name}" holds the string {short(item)}, half a character, which is not UTF-8')
 
 
 def _check_shape(name: str, array: Tensor, wanted: TensorType, sizes: dict[str, tuple[int, str]]) -> None:
@@ -182,6 +202,8 @@ def _checked_map(name: str, value: dict[Any, Any], wanted: MapType) -> dict[Any,
     for key, item in value.items():
         if isinstance(key, str) != text_keys or not isinstance(key, (str, int, np.integer)):
             raise InputError(f'input "{name}" has the key {key!r}, the model declares {wanted}')
+        if not text_keys and not -(2**63) <= int(key) < 2**63:
+            raise InputError(f'input "{name}" has the key {key}, which int64 cannot hold')
         array = _as_array(name, item, dtype)
         if dtype is not None and array.dtype != dtype:
             raise InputError(f'input "{name}" holds {name_of(array.dtype)} values, the model declares {wanted}')

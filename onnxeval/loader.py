@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,6 +31,12 @@ class Loaded(NamedTuple):
     source: str
     folders: tuple[Path, ...]
     held: Held = MappingProxyType({})
+
+
+#: Protobuf parses no larger messages.
+_LARGEST = 2**31 - 1
+#: onnx's parser of text takes a part of the C stack for each bracket that is open.
+_DEEPEST_TEXT = 500
 
 
 def load_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
@@ -69,7 +77,13 @@ def _parse_apart(path: Path) -> Loaded | None:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            about = os.fstat(file.fileno())
+            if stat.S_ISCHR(about.st_mode) or stat.S_ISBLK(about.st_mode):
+                raise ModelError(f"cannot read the model {path}: it is a device, which need not end")
+            if about.st_size > _LARGEST:
+                raise ModelError(f"the model {path} has {about.st_size:,} bytes, protobuf parses up to {_LARGEST:,}")
+            return file.read()
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         raise ModelError(f"cannot read the model {path}: {getattr(error, 'strerror', None) or error}") from error
 
@@ -80,12 +94,17 @@ def _format(path: Path) -> str:
 
 def _folders(path: Path) -> tuple[Path, ...]:
     """Beside the path, and beside what it links to: model caches link a model and its data into one folder."""
-    return (path.absolute().parent, path.resolve().parent)
+    try:
+        return (path.absolute().parent, path.resolve().parent)
+    except OSError as error:  # the current folder is gone
+        raise ModelError(f"cannot tell which folder the model {path} is in: {error.strerror}") from error
 
 
 def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
     if not data:
         raise ModelError(f"{source} is empty, not an ONNX model")
+    if file_format == "onnxtxt" and (depth := _nesting(data)) > _DEEPEST_TEXT:
+        raise ModelError(f"{source} nests brackets {depth} deep, onnx's parser of text is safe up to {_DEEPEST_TEXT}")
     try:
         # What the serialisers raise for broken data is theirs to choose: decode, parse, value and key errors.
         with warnings.catch_warnings():
@@ -95,6 +114,21 @@ def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
         reason = error.args[0].decode(errors="replace") if _holds_bytes(error) else str(error)
         raise ModelError(f"{source} is not an ONNX model ({file_format}): {reason}", hint=_looks_like(data)) from error
     return proto  # type: ignore[no-any-return]  # onnx leaves it untyped
+
+
+_BRACKETS = re.compile(rb'"(?:\\.|[^"\\])*"|#[^\n]*|=>|[(<{\[]|[)>}\]]', re.DOTALL)
+
+
+def _nesting(text: bytes) -> int:
+    """How deep brackets of all kinds stand inside one another, outside of strings and comments."""
+    depth = deepest = 0
+    for match in _BRACKETS.finditer(text):
+        if (token := match[0]) in b"(<{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in b")>}]":
+            depth = max(depth - 1, 0)
+    return deepest
 
 
 def _holds_bytes(error: Exception) -> bool:

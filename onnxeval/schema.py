@@ -28,6 +28,9 @@ from onnxeval.values import ValueType, type_string
 #: The domains whose operators onnx.defs describes.
 STANDARD_DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"})
 
+#: onnx.defs counts opsets in 32 bits.
+_LARGEST_OPSET = 2**31 - 1
+
 #: An input's type in short: a tensor's dtype, another value's type string, None where it is absent.
 TypeKey: TypeAlias = DType | str | None
 
@@ -107,7 +110,7 @@ def released_opset(domain: str, ir_version: int) -> int:
 def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
     """The schema in force for an operator at an opset; None where there is none."""
     try:
-        return _read(onnx.defs.get_schema(op_type, opset, domain))
+        return _read(onnx.defs.get_schema(op_type, min(opset, _LARGEST_OPSET), domain))
     except onnx.defs.SchemaError:
         return None
 

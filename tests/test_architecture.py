@@ -28,7 +28,7 @@ FLOORS = {
     "functions": 5,
     "graph": 5,
     "loader": 5,
-    "feeding": 5,
+    "feeding": 6,
     "opdocs": 5,
     "opdiff": 6,
     "plan": 5,

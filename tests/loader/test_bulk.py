@@ -21,6 +21,15 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "_LARGE_DATA", 1)
 
 
+def test_a_file_of_many_small_fields_is_left_to_the_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_MOST_FIELDS", 1000)
+    path = tmp_path / "m.onnx"
+    onnx.save(model(), path)
+    assert bulk.read_apart(path) is not None
+    path.write_bytes(model().SerializeToString() + b"\x08\x0a" * 1000)  # the IR version, again and again
+    assert bulk.read_apart(path) is None
+
+
 def model() -> ModelProto:
     """Weights in an initializer, in attributes, in a sub-graph, in a function, sparse and dense, raw and typed."""
     proto = onnx.parser.parse_model(

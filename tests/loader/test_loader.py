@@ -63,6 +63,37 @@ def test_a_path_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         onnxeval.load(tmp_path)
 
 
+def test_a_file_that_need_not_end_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(onnxeval.ModelError, match="cannot read the model /dev/zero: it is a device"):
+        onnxeval.load("/dev/zero")
+    path = tmp_path / "zeros.onnx"
+    with path.open("wb") as file:
+        file.truncate(2**32)
+    with pytest.raises(onnxeval.ModelError, match="has 4,294,967,296 bytes, protobuf parses up to 2,147,483,647"):
+        onnxeval.load(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (bool c) => (float y) {" + "y = If (c) <then_branch = t () => (float y) {" * 50_000,
+        f"g (float x) => ({'seq(' * 50_000} y) {{}}",
+    ],
+    ids=["graphs", "types"],
+)
+def test_text_that_would_overflow_the_stack_of_its_parser(tmp_path: Path, text: str) -> None:
+    (tmp_path / "deep.onnxtxt").write_text(text)
+    with pytest.raises(onnxeval.ModelError, match="nests brackets"):
+        onnxeval.load(tmp_path / "deep.onnxtxt")
+
+
+def test_brackets_in_strings_and_comments_do_not_nest(tmp_path: Path) -> None:
+    text = f'''<ir_version: 10, opset_import: ["": 21], doc_string: "{"([" * 2000}\\"">  # {"{" * 2000}
+        g (float[2] x) => (float[2] y) {{ y = Neg (x) }}'''
+    (tmp_path / "flat.onnxtxt").write_text(text)
+    onnxeval.load(tmp_path / "flat.onnxtxt")
+
+
 def test_text_that_does_not_parse_is_told_in_text(tmp_path: Path) -> None:
     (tmp_path / "a.onnxtxt").write_text("hello")
     with pytest.raises(onnxeval.ModelError, match=r"\(onnxtxt\): \[ParseError at position .*\nError context: hello"):

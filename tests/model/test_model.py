@@ -67,6 +67,7 @@ GOOD = {"x": np.zeros((3, 2), np.float32), "w": np.zeros(3, np.float32)}
         ({"x": [[1, 2], [3]]}, 'input "x" cannot become a tensor'),
         ({"x": np.array([["a", "b"]] * 3)}, 'input "x" is string'),
         ({"x": {"a": 1}}, "input"),
+        ({"x": Sequence([np.zeros(2, np.float32)] * 3)}, 'input "x" is a sequence of 3 float32, the model'),
     ],
 )
 def test_feeds_are_held_against_their_declaration(changes: dict, message: str) -> None:
@@ -75,6 +76,47 @@ def test_feeds_are_held_against_their_declaration(changes: dict, message: str) -
     with pytest.raises(onnxeval.InputError, match=message) as raised:
         model.run({**GOOD, **changes})
     assert raised.value.exit_code == 5
+
+
+SCALAR = HEADER + " g ({} x) => ({} y) {{ y = Cast <to = 1> (x) }}"
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "message"),
+    [
+        ("uint64", -1, "holds -1, which uint64 cannot"),
+        ("int4", 8, "holds 8, which int4 cannot"),
+        ("float", 1e39, r"holds 1e\+39, which float32 cannot"),
+        ("bfloat16", 3.4e38, r"holds 3.4e\+38, which bfloat16 cannot"),
+        ("float8e4m3fn", 1000, "holds 1000, which float8e4m3fn cannot"),
+        ("float", [1], "has shape"),
+        ("float", "1", 'input "x" is string'),
+        ("string", [1, "a"], "holds int 1, expected strings"),
+        ("string", "\ud800", "half a character"),
+        ("bool", 1, 'input "x" is int64'),
+        ("float", object(), "cannot become a tensor|holds object"),
+    ],
+)
+def test_python_numbers_that_the_declared_type_cannot_hold(declared: str, value: object, message: str) -> None:
+    model = onnxeval.load(parse(SCALAR.format(declared, "float")))
+    with pytest.raises(onnxeval.InputError, match=message):
+        model.run({"x": value})
+
+
+def test_python_numbers_are_rounded_once() -> None:
+    """Just above the tie of two bfloat16 numbers: by way of float32 it would be the lower, even one."""
+    model = onnxeval.load(parse(SCALAR.format("bfloat16", "float")))
+    assert model.run({"x": 1 + 2**-8 + 2**-30})["y"] == 1 + 2**-7
+    assert model.run({"x": [-float("inf")][0]})["y"] == -np.inf
+
+
+@pytest.mark.parametrize("value", [[1], [object()], [[[]]], {1.5: 1}, {2**63: 1}, {1: "a"}, 3, None])
+def test_python_objects_that_are_no_map(value: object) -> None:
+    proto = parse(f"{HEADER} g (float x) => (float y) {{ y = Neg (x) }}")
+    proto.graph.input[0].type.map_type.key_type = TensorProto.INT64
+    proto.graph.input[0].type.map_type.value_type.tensor_type.elem_type = TensorProto.FLOAT
+    with pytest.raises(onnxeval.InputError, match='input "x"'):
+        onnxeval.load(proto).run({"x": value})
 
 
 def test_missing_feeds_are_all_named() -> None:
