@@ -7,7 +7,6 @@ from typing import Any
 
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.types import Typed
-from onnxeval.dtypes import Tensor, is_integer
 from onnxeval.values import shape_text
 
 #: Operators whose axis, or axes, are those of their first input: -r to r - 1. Others have ranges of their own.
@@ -28,19 +27,10 @@ def _axes(typed: Typed) -> Iterator[tuple[str, list[int]]]:
             value = typed.attribute(name)
             yield name, [value] if isinstance(value, int) else list(value)
     for place, slot, known in typed.known_inputs():
-<<<<<<< HEAD
         array = known.array
         # what is no integer is the type rules' to tell
         if slot.name in ("axis", "axes") and array is not None and array.ndim < 2 and array.dtype.kind in "iu":
-=======
-        if slot.name in ("axis", "axes") and (array := known.array) is not None and _are_axes(array):
->>>>>>> ee0125d (wip)
             yield f"{typed.node.inputs[place]}", array.ravel().tolist()
-
-
-def _are_axes(array: Tensor) -> bool:
-    """Whether these can be axes: another rule tells of other types."""
-    return array.ndim < 2 and is_integer(array.dtype)
 
 
 @rule("value/axis", "error", Typed)
