@@ -1,7 +1,7 @@
 """The rules of `onnxeval check`: every defect of a model at once, with its place, its reason and a way out.
 
-A rule is a plain function in a table (`rules`), a family a file; `views` shows a model to them, `checker` brings
-them together.
+A rule is a plain function in a table (`rules`), a family a file; `views` and `whole` show a model to them, `checker`
+brings them together.
 """
 
 from onnxeval.checks.checker import check

@@ -224,7 +224,7 @@ def attribute_value(node: Node) -> Faults:
             yield Fault(where, f"its type is {kind_name(attribute.type)}, but it holds none")
 
 
-@rule("node/constant-value", "error", Node)
+@rule("node/constant-value", "error", Node, "Constant")
 def constant_value(node: Node) -> Faults:
     """A Constant has no value, or several.
 
@@ -238,7 +238,7 @@ def constant_value(node: Node) -> Faults:
     Instead:
         g () => (int64 y) { y = Constant<value_int = 1>() }
     """
-    if node.op_type == "Constant" and node.schema and not any(a.required for a in node.schema.attributes.values()):
+    if node.schema and not any(a.required for a in node.schema.attributes.values()):
         given = [a.name for a in node.attributes if a.name in node.schema.attributes]
         if len(given) != 1:
             what = f"{len(given)} values: {', '.join(given)}" if given else "no value"

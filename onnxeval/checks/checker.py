@@ -29,16 +29,17 @@ from onnxeval.checks import (
     values,
     weights,
 )
-from onnxeval.checks.declared import declared_in
+from onnxeval.checks.declared import declared_alike
 from onnxeval.checks.file import read_source
 from onnxeval.checks.held import Tensor, tensors_of
 from onnxeval.checks.inference import Inference, Types
 from onnxeval.checks.rules import Finding, judge
 from onnxeval.checks.selection import chosen, only
-from onnxeval.checks.tensor import whole_raw_data
+from onnxeval.checks.tensor import plain_data
 from onnxeval.checks.values import Valued, shape_is_clear
-from onnxeval.checks.views import Holder, Model, Node, Scope
+from onnxeval.checks.views import Holder, Node, Scope
 from onnxeval.checks.weights import Screen
+from onnxeval.checks.whole import Model
 from onnxeval.loader import Loaded
 
 #: The families of rules; importing them fills the table.
@@ -74,8 +75,6 @@ class Check:
         self._faulty: set[Holder] = set()
         self._doubtful: set[Node] = set()
         self.values = Types()
-        #: Declared types in which the rules found nothing.
-        self._clean_declarations: set[tuple[str, bool, bytes]] = set()
 
     def run(self) -> list[Finding]:
         model = self._model
@@ -110,21 +109,20 @@ class Check:
             scope = scope.owner.scope
 
     def _judge_declarations(self, scope: Scope) -> bool:
-        broken, clean = False, self._clean_declarations
-        for value in declared_in(scope):
-            alike = (value.role, value.must_be_complete, value.proto.type.SerializeToString())
-            if alike not in clean:
+        broken = False
+        for alike in declared_alike(scope):
+            for value in alike:
                 before = len(self._findings)
                 broken |= self._judge(value)
                 if len(self._findings) == before:
-                    clean.add(alike)
+                    break  # nor will there be in those like it
         return broken
 
     def _judge_tensors(self, scope: Scope) -> bool:
         broken, screen = False, Screen()
         for held in tensors_of(scope):
-            raw = whole_raw_data(held.proto) if isinstance(held, Tensor) else None
-            if raw is None and self._judge(held):
+            is_plain, raw = plain_data(held.proto) if isinstance(held, Tensor) else (False, None)
+            if not is_plain and self._judge(held):
                 self._faulty.add(held.holder)
                 broken = True
             elif isinstance(held, Tensor):

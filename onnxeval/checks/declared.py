@@ -28,12 +28,10 @@ class Declared:
         return self.scope.parent is None and self.role != "value_info"
 
 
-def declared_in(scope: Scope) -> Iterable[Declared]:
-    """The values of a graph that have declarations; a function declares no types."""
-    if (graph := scope.graph) is not None:
-        for role, values in (("input", graph.input), ("output", graph.output), ("value_info", graph.value_info)):
-            for place, value in enumerate(values):
-                yield Declared(f'{scope.where}/{role}[{place}] "{value.name}"', role, value, scope)
+def declared_alike(scope: Scope) -> Iterable[Iterator[Declared]]:
+    """The values of a graph that have declarations, those of one role and type together."""
+    for (role, _), values in scope.declarations.items():
+        yield (Declared(f'{scope.where}/{role}[{place}] "{value.name}"', role, value, scope) for place, value in values)
 
 
 #: The fields that a type must fill, by its kind; shapes are a rule of their own.

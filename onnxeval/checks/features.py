@@ -8,9 +8,10 @@ from typing import Any
 from google.protobuf.unknown_fields import UnknownFieldSet
 from onnx import AttributeProto, TensorProto
 
-from onnxeval.checks.declared import declared_in, element_types, kinds
+from onnxeval.checks.declared import declared_alike, element_types, kinds
 from onnxeval.checks.rules import Fault, Faults, rule
-from onnxeval.checks.views import Model, Scope
+from onnxeval.checks.views import Scope
+from onnxeval.checks.whole import Model
 from onnxeval.dtypes import BY_ELEMENT_TYPE, name_of
 
 #: The IR version that brought an element type, where it is not the first.
@@ -88,7 +89,7 @@ def _uses_in(scope: Scope, ir_version: int) -> Iterator[_Use]:
         late = {n for n in {t.data_type for t in graph.initializer} if _IR_OF_TYPE.get(n, 0) > ir_version}
         for tensor in graph.initializer if late else ():
             yield from _use_of_type(tensor.data_type, f'{scope.where}/initializer "{tensor.name}"')
-    for value in declared_in(scope):
+    for value in map(next, declared_alike(scope)):
         for number in element_types(value.proto.type):
             yield from _use_of_type(number, value.where)
         for kind in kinds(value.proto.type):

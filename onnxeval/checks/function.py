@@ -9,7 +9,8 @@ from onnxeval.checks.imports import Imports
 from onnxeval.checks.names import doubled as listed_twice
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.suggest import closest
-from onnxeval.checks.views import Function, Model, Node
+from onnxeval.checks.views import Node
+from onnxeval.checks.whole import Function, Model
 from onnxeval.schema import STANDARD_DOMAINS
 
 #: Since this IR version a function says its domain.

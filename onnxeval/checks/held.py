@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from onnx import AttributeProto, SparseTensorProto, TensorProto
 
-from onnxeval.checks.views import Holder, Model, Node, Scope
+from onnxeval.checks.views import Holder, Node, Scope
+from onnxeval.checks.whole import Model
 
 
 class Tensor(NamedTuple):

@@ -21,7 +21,8 @@ from onnxeval.checks.shapes import equal_sizes
 from onnxeval.checks.symbols import Naming, Requirement, Symbols
 from onnxeval.checks.types import Declaration, Outcome, Refusal, Typed, negative_shape
 from onnxeval.checks.values import Valued
-from onnxeval.checks.views import Function, Holder, Model, Node, Scope
+from onnxeval.checks.views import Holder, Node, Scope
+from onnxeval.checks.whole import Function, Model
 from onnxeval.dtypes import BY_ELEMENT_TYPE
 from onnxeval.errors import ModelError
 from onnxeval.graph import order_graph
@@ -66,6 +67,8 @@ class Inference:
         self._callers: list[Node] = []
         self._muted = 0
         self._told: set[tuple[str, str]] = set()
+        #: What was known and declared of values of the main graph, where both agree and the former says all.
+        self._agreeing: set[tuple[Known, Known]] = set()
         #: The named dimensions of the main graph: as its nodes need them, and as declarations name them.
         self._required, self._named = Symbols(), Symbols()
         self._open = _open_symbols(model)
@@ -99,8 +102,13 @@ class Inference:
         for value in graph.input:
             types[value.name] = self._table.merged(of_proto(value.type), types.get(value.name, UNKNOWN))
         self._read_initializers(scope, types)
-        declared = {v.name: ("value_info", place, of_proto(v.type)) for place, v in enumerate(graph.value_info)}
-        declared |= {v.name: ("output", place, of_proto(v.type)) for place, v in enumerate(graph.output)}
+        declared = {
+            value.name: (role, place, known)
+            for role in ("value_info", "output")
+            for (given, data), values in scope.declarations.items()
+            if given == role and (known := self._table.of_bytes(data)) is not None
+            for place, value in values
+        }
         self._walk_nodes(scope, types, bindings, declared)
         for place, value in enumerate(graph.output):
             if scope.makers.get(value.name) == -1:
@@ -164,13 +172,18 @@ class Inference:
         self, scope: Scope, node: Node, name: str, known: Known, role: str, place: int, declared: Known
     ) -> Known:
         """What is known of a value that is also declared."""
+        if known is declared or (known, declared) in self._agreeing:
+            return known
         if known is UNKNOWN or declared is UNKNOWN:
             return declared if known is UNKNOWN else known
         where = f'{scope.where}/{role}[{place}] "{name}"'
         if self._tell(judge(Declaration(where, role, declared, known, f"what {node.where} makes"))):
             return known
         self._note_names(scope, where, declared, known)
-        return self._table.merged(known, declared)
+        merged = self._table.merged(known, declared)
+        if merged is known and scope is self._model.graph:
+            self._agreeing.add((known, declared))
+        return merged
 
     def _note_names(self, scope: Scope, where: str, declared: Known, known: Known) -> None:
         """Note what a declaration, which fits otherwise, says of named dimensions of the main graph."""

@@ -90,13 +90,16 @@ class KnownTable:
 
     def of_proto(self, proto: TypeProto) -> Known:
         """The knowledge in a TypeProto; unknown where it is one the standard does not know."""
-        key = proto.SerializeToString()
-        if key not in self._by_proto:
+        return self.of_bytes(proto.SerializeToString())
+
+    def of_bytes(self, data: bytes) -> Known:
+        """The knowledge in a TypeProto's bytes."""
+        if data not in self._by_proto:
             try:
-                self._by_proto[key] = self.of_type(type_from(proto))
+                self._by_proto[data] = self.of_type(type_from(TypeProto.FromString(data)))
             except ModelError:
-                self._by_proto[key] = UNKNOWN
-        return self._by_proto[key]
+                self._by_proto[data] = UNKNOWN
+        return self._by_proto[data]
 
     def of_tensor(self, tensor: TensorProto, dtype: DType) -> Known:
         """The type of a tensor, with its elements where they are few; its data must be known to be right."""

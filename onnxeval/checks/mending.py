@@ -17,7 +17,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoPr
 from onnxeval.checks.checker import Check
 from onnxeval.checks.held import Tensor, tensors_of
 from onnxeval.checks.unused import needed_places
-from onnxeval.checks.views import Model, Scope
+from onnxeval.checks.views import Scope
+from onnxeval.checks.whole import Model
 from onnxeval.errors import ModelError
 from onnxeval.graph import order_function, order_graph
 from onnxeval.loader import Loaded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxeval.checks.rules import Fault, Faults, rule
-from onnxeval.checks.shapes import Shape, clash, is_one_of, shape_of
+from onnxeval.checks.shapes import Shape, clash, shape_of
 from onnxeval.checks.types import Typed
 from onnxeval.values import Dimension, shape_text
 
@@ -13,7 +13,7 @@ from onnxeval.values import Dimension, shape_text
 _CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvInteger": (0, 1, 9), "QLinearConv": (0, 3, 8), "ConvTranspose": (0, 1, 2)}
 
 
-@rule("shape/conv", "error", Typed)
+@rule("shape/conv", "error", Typed, *_CONVOLUTIONS)
 def conv(typed: Typed) -> Faults:
     """The weights of a convolution do not fit its input.
 
@@ -28,8 +28,6 @@ def conv(typed: Typed) -> Faults:
     Instead:
         g (float[1, 4, 5, 5] x, float[2, 2, 1, 1] w) => (float[1, 2, 5, 5] y) { y = Conv<group = 2>(x, w) }
     """
-    if not is_one_of(typed, *_CONVOLUTIONS):
-        return
     op_type, group = typed.schema.key.op_type, typed.attribute("group")
     x, w, bias = (shape_of(typed, place) for place in _CONVOLUTIONS[op_type])
     shapes = f"X {'?' if x is None else shape_text(x)}, W {'?' if w is None else shape_text(w)}"
@@ -70,7 +68,7 @@ def _undivided(channels: Dimension, what: str, group: int) -> str:
 _NORMALISATIONS = {"BatchNormalization": (1, 2, 3, 4), "InstanceNormalization": (1, 2), "GroupNormalization": (1, 2)}
 
 
-@rule("shape/channels", "error", Typed)
+@rule("shape/channels", "error", Typed, *_NORMALISATIONS)
 def channels(typed: Typed) -> Faults:
     """The scale, bias, mean or variance of a normalisation has not one number for each channel of the input.
 
@@ -89,7 +87,7 @@ def channels(typed: Typed) -> Faults:
         }
     """
     x = shape_of(typed, 0)
-    if not is_one_of(typed, *_NORMALISATIONS) or not x or len(x) < 2 or typed.attribute("spatial") == 0:
+    if not x or len(x) < 2 or typed.attribute("spatial") == 0:
         return
     for place in _NORMALISATIONS[typed.schema.key.op_type]:
         given = shape_of(typed, place)
@@ -107,7 +105,7 @@ def channels(typed: Typed) -> Faults:
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
-@rule("shape/recurrent", "error", Typed)
+@rule("shape/recurrent", "error", Typed, *_GATES)
 def recurrent(typed: Typed) -> Faults:
     """The weights of an RNN, GRU or LSTM do not fit its input, its directions or its hidden size.
 
@@ -126,7 +124,7 @@ def recurrent(typed: Typed) -> Faults:
             y = LSTM<hidden_size = 2>(x, w, r)
         }
     """
-    if not is_one_of(typed, *_GATES) or not typed.attribute("hidden_size"):
+    if not typed.attribute("hidden_size"):
         return
     gates, hidden = _GATES[typed.schema.key.op_type], typed.attribute("hidden_size")
     directions = 2 if typed.attribute("direction") == "bidirectional" else 1

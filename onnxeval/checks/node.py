@@ -309,7 +309,7 @@ def _absent(node: Node, what: str, names: list[str]) -> Faults:
             yield Fault(f"{node.where} {what} {place}", f'{schema.label} needs its {what} "{slot.name}", it is blank')
 
 
-@rule("node/branch-outputs", "error", Node)
+@rule("node/branch-outputs", "error", Node, "If")
 def branch_outputs(node: Node) -> Faults:
     """A branch of an If gives another number of values than the node has outputs.
 
@@ -329,7 +329,6 @@ def branch_outputs(node: Node) -> Faults:
                        else_branch = e () => (float[2] d) { d = Neg(x) }>
         }
     """
-    if node.op_type == "If" and node.domain == "":
-        for branch in node.subs:
-            if len(branch.outputs) != len(node.outputs):
-                yield Fault(branch.where, f"the branch gives {len(branch.outputs)} values, the If {len(node.outputs)}")
+    for branch in node.subs:
+        if len(branch.outputs) != len(node.outputs):
+            yield Fault(branch.where, f"the branch gives {len(branch.outputs)} values, the If {len(node.outputs)}")

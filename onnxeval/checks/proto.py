@@ -8,7 +8,8 @@ import onnx
 
 from onnxeval.checks.imports import Imports
 from onnxeval.checks.rules import Fault, Faults, rule
-from onnxeval.checks.views import Model, Node, Scope
+from onnxeval.checks.views import Node, Scope
+from onnxeval.checks.whole import Model
 from onnxeval.schema import STANDARD_DOMAINS, canonical_domain, newest_opset
 
 #: Since this IR version a model says which opsets it means, and function domains are a field of their own.

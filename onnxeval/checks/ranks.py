@@ -17,7 +17,7 @@ _OF_FIRST_INPUT = (
     "ReduceSumSquare Resize Scatter ScatterElements Slice Softmax Split SplitToSequence Squeeze TopK Unique"
 )
 #: Operators whose text says that no axis may come twice.
-_ONCE = frozenset(("CenterCropPad", "Pad", "Slice", "Unsqueeze"))
+_ONCE = ("CenterCropPad", "Pad", "Slice", "Unsqueeze")
 
 
 def _axes(typed: Typed) -> Iterator[tuple[str, list[int]]]:
@@ -33,7 +33,7 @@ def _axes(typed: Typed) -> Iterator[tuple[str, list[int]]]:
             yield f"{typed.node.inputs[place]}", array.ravel().tolist()
 
 
-@rule("value/axis", "error", Typed)
+@rule("value/axis", "error", Typed, *dict.fromkeys((*_OF_FIRST_INPUT.split(), *_ONCE)))
 def axis_out_of_range(typed: Typed) -> Faults:
     """An axis lies outside the rank of the input, or is named twice where the text forbids that.
 
@@ -47,9 +47,8 @@ def axis_out_of_range(typed: Typed) -> Faults:
     Instead:
         g (float[2, 3] x) => (float[2, 3] y) { y = Softmax<axis = 1>(x) }
     """
-    domain, op_type, _ = typed.schema.key
-    shape = typed.inputs[0].shape if typed.inputs else None
-    if domain or shape is None or op_type not in (*_OF_FIRST_INPUT.split(), *_ONCE):
+    op_type, shape = typed.operator, typed.inputs[0].shape if typed.inputs else None
+    if shape is None:
         return
     for name, axes in _axes(typed):
         rank = len(shape) + (len(axes) if op_type == "Unsqueeze" else 0)
@@ -66,7 +65,7 @@ _PER_AXIS = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 2, "output
 _WINDOWED = "AveragePool Conv ConvInteger ConvTranspose DeformConv LpPool MaxPool MaxUnpool QLinearConv"
 
 
-@rule("value/length", "error", Typed)
+@rule("value/length", "error", Typed, "Transpose", *_WINDOWED.split())
 def wrong_length(typed: Typed) -> Faults:
     """A list has another length than the rank of the input asks for: `kernel_shape`, `strides`, `pads`, `perm`.
 
@@ -81,27 +80,26 @@ def wrong_length(typed: Typed) -> Faults:
     Instead:
         g (float[1, 1, 5, 5] x) => (float[1, 1, 4, 4] y) { y = MaxPool<kernel_shape = [2, 2]>(x) }
     """
-    domain, op_type, _ = typed.schema.key
     shape = typed.inputs[0].shape if typed.inputs else None
-    if domain or shape is None:
+    if shape is None:
         return
-    for name, given, wanted in _lengths(typed, op_type, len(shape)):
+    for name, given, wanted in _lengths(typed, len(shape)):
         if len(given) != wanted:
             message = f'"{name}" is {list(given)}, an input of shape {shape_text(shape)} takes {wanted} numbers'
             yield Fault(typed.node.where, message)
 
 
-def _lengths(typed: Typed, op_type: str, rank: int) -> Iterator[tuple[str, Any, int]]:
+def _lengths(typed: Typed, rank: int) -> Iterator[tuple[str, Any, int]]:
     """Name, value and due length of the lists that are given."""
-    due = {"perm": rank} if op_type == "Transpose" else {}
-    if op_type in _WINDOWED.split() and rank > 2:
+    due = {"perm": rank} if typed.operator == "Transpose" else {}
+    if not due and rank > 2:
         due = {name: each * (rank - 2) for name, each in _PER_AXIS.items()}
     for attribute in typed.proto.attribute:
         if attribute.name in due and isinstance(value := typed.attribute(attribute.name), tuple):
             yield attribute.name, value, due[attribute.name]
 
 
-@rule("value/batch-dims", "error", Typed)
+@rule("value/batch-dims", "error", Typed, "GatherND")
 def batch_dims(typed: Typed) -> Faults:
     """The `batch_dims` of a GatherND are not below the ranks of both inputs.
 
@@ -116,14 +114,14 @@ def batch_dims(typed: Typed) -> Faults:
         g (float[2, 3] x, int64[2, 1] i) => (float[2] y) { y = GatherND<batch_dims = 1>(x, i) }
     """
     shapes = [known.shape for known in typed.inputs]
-    if typed.schema.key[:2] != ("", "GatherND") or None in shapes:
+    if None in shapes:
         return
     given, ranks = typed.attribute("batch_dims"), [len(shape) for shape in shapes if shape is not None]
     if given is not None and given >= min(ranks):
         yield Fault(typed.node.where, f"batch_dims is {given}, the ranks are {' and '.join(map(str, ranks))}")
 
 
-@rule("value/parts", "error", Typed)
+@rule("value/parts", "error", Typed, "Split")
 def parts(typed: Typed) -> Faults:
     """The `num_outputs` of a Split is not the number of its outputs.
 
@@ -137,7 +135,6 @@ def parts(typed: Typed) -> Faults:
     Instead:
         g (float[4] x) => (float[2] y, float[2] z) { y, z = Split<num_outputs = 2>(x) }
     """
-    if typed.schema.key[:2] == ("", "Split"):
-        given, listed = typed.attribute("num_outputs"), len(typed.node.outputs)
-        if given is not None and given != listed:
-            yield Fault(typed.node.where, f"num_outputs is {given}, the node has {listed} outputs")
+    given, listed = typed.attribute("num_outputs"), len(typed.node.outputs)
+    if given is not None and given != listed:
+        yield Fault(typed.node.where, f"num_outputs is {given}, the node has {listed} outputs")

@@ -69,22 +69,31 @@ class Rule:
 
 #: Every rule by its id.
 RULES: dict[str, Rule] = {}
-_BY_SUBJECT: dict[type, list[Rule]] = {}
+#: The rules for a kind of part: those for every operator under "", those for one operator under its name.
+_BY_SUBJECT: dict[type, dict[str, list[Rule]]] = {}
 
 
-def rule(rule_id: str, severity: Severity, subject: type) -> Callable[[Find], Find]:
-    """Put a function of one ``subject`` into the table."""
+def rule(rule_id: str, severity: Severity, subject: type, *operators: str) -> Callable[[Find], Find]:
+    """Put a function of one ``subject`` into the table.
+
+    Where ``operators`` are named it sees no others; their names are those of `OpKey`, without the version.
+    """
 
     def register(find: Find) -> Find:
         if rule_id in RULES:
             raise ValueError(f"the rule {rule_id} is registered twice")
         RULES[rule_id] = entry = Rule(rule_id, severity, subject, find)
-        _BY_SUBJECT.setdefault(subject, []).append(entry)
+        for operator in operators or ("",):
+            _BY_SUBJECT.setdefault(subject, {}).setdefault(operator, []).append(entry)
         return find
 
     return register
 
 
 def judge(part: object) -> list[Finding]:
-    """What all rules for this kind of part find in it."""
-    return [finding for entry in _BY_SUBJECT.get(type(part), ()) for finding in entry.findings(part)]
+    """What all rules for this kind of part, and for its ``operator`` if it has one, find in it."""
+    rules = _BY_SUBJECT.get(type(part), {})
+    concerned = rules.get("", [])
+    if (operator := getattr(part, "operator", "")) in rules and operator:
+        concerned = [*concerned, *rules[operator]]
+    return [finding for entry in concerned for finding in entry.findings(part)]

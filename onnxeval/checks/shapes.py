@@ -28,11 +28,6 @@ def shape_of(typed: Typed, place: int) -> Shape | None:
     return typed.inputs[place].shape if place < len(typed.inputs) else None
 
 
-def is_one_of(typed: Typed, *names: str) -> bool:
-    """Whether the node is one of these operators of the domain ai.onnx."""
-    return typed.schema.key.domain == "" and typed.schema.key.op_type in names
-
-
 # Broadcasting
 
 
@@ -72,7 +67,7 @@ def broadcast(typed: Typed) -> Faults:
             yield Fault(typed.node.where, f"{' and '.join(map(shape_text, shapes))} do not broadcast: {why}")
 
 
-@rule("shape/one-way-broadcast", "error", Typed)
+@rule("shape/one-way-broadcast", "error", Typed, "Gemm", "LayerNormalization", "PRelu", "RMSNormalization")
 def one_way_broadcast(typed: Typed) -> Faults:
     """A shape does not broadcast to the one that it must be stretched to: the C of a Gemm, the slope of a PRelu, the
     scale of a LayerNormalization.
@@ -100,14 +95,14 @@ def _stretched(typed: Typed) -> Iterator[tuple[str, Shape, Shape]]:
     version, first = typed.schema.key.since_version, shape_of(typed, 0)
     if first is None:
         return
-    if is_one_of(typed, "PRelu") and version >= 7 and (slope := shape_of(typed, 1)) is not None:
+    if typed.operator == "PRelu" and version >= 7 and (slope := shape_of(typed, 1)) is not None:
         yield "slope", slope, first
-    if is_one_of(typed, "Gemm") and version >= 7 and (c := shape_of(typed, 2)) is not None:
+    if typed.operator == "Gemm" and version >= 7 and (c := shape_of(typed, 2)) is not None:
         second = shape_of(typed, 1)
         if second is not None and len(first) == len(second) == 2:
             rows, columns = first[bool(typed.attribute("transA"))], second[not typed.attribute("transB")]
             yield "C", c, (rows, columns)
-    if is_one_of(typed, "LayerNormalization", "RMSNormalization"):
+    if typed.operator in ("LayerNormalization", "RMSNormalization"):
         axis = typed.attribute("axis")
         for place, name in ((1, "scale"), (2, "bias")):
             if (given := shape_of(typed, place)) is not None and -len(first) <= axis < len(first):
@@ -118,11 +113,15 @@ def _stretched(typed: Typed) -> Iterator[tuple[str, Shape, Shape]]:
 
 
 def _factors(typed: Typed) -> tuple[Shape | None, Shape | None]:
-    second = 3 if is_one_of(typed, "QLinearMatMul") else 1
+    second = 3 if typed.operator == "QLinearMatMul" else 1
     return shape_of(typed, 0), shape_of(typed, second)
 
 
-@rule("shape/matmul", "error", Typed)
+#: Products of two stacks of matrices.
+_PRODUCTS = ("MatMul", "MatMulInteger", "QLinearMatMul")
+
+
+@rule("shape/matmul", "error", Typed, *_PRODUCTS)
 def matmul(typed: Typed) -> Faults:
     """The matrices of a MatMul (MatMulInteger, QLinearMatMul) do not fit.
 
@@ -137,8 +136,6 @@ def matmul(typed: Typed) -> Faults:
     Instead:
         g (float[2, 3] x, float[3, 5] z) => (float[2, 5] y) { y = MatMul(x, z) }
     """
-    if not is_one_of(typed, "MatMul", "MatMulInteger", "QLinearMatMul"):
-        return
     left, right = _factors(typed)
     if left is None or right is None:
         return
@@ -151,7 +148,7 @@ def matmul(typed: Typed) -> Faults:
         yield Fault(typed.node.where, f"{product}: the axes before the matrices do not broadcast, {why}")
 
 
-@rule("shape/gemm", "error", Typed)
+@rule("shape/gemm", "error", Typed, "Gemm")
 def gemm(typed: Typed) -> Faults:
     """The matrices of a Gemm are not of rank 2, or their inner sizes differ.
 
@@ -165,8 +162,6 @@ def gemm(typed: Typed) -> Faults:
     Instead:
         g (float[2, 3] x, float[5, 3] w) => (float[2, 5] y) { y = Gemm<transB = 1>(x, w) }
     """
-    if not is_one_of(typed, "Gemm"):
-        return
     left, right = shape_of(typed, 0), shape_of(typed, 1)
     for name, shape in (("A", left), ("B", right)):
         if shape is not None and len(shape) != 2:
@@ -180,11 +175,11 @@ def gemm(typed: Typed) -> Faults:
 
 def equal_sizes(typed: Typed) -> Iterator[tuple[Dimension, Dimension]]:
     """The pairs of sizes that a product of matrices needs equal."""
-    if is_one_of(typed, "MatMul", "MatMulInteger", "QLinearMatMul"):
+    if typed.operator in _PRODUCTS:
         left, right = _factors(typed)
         if left and right:
             yield left[-1], right[-2:][0]
-    elif is_one_of(typed, "Gemm"):
+    elif typed.operator == "Gemm":
         left, right = shape_of(typed, 0), shape_of(typed, 1)
         if left is not None and right is not None and len(left) == len(right) == 2:
             yield left[not typed.attribute("transA")], right[bool(typed.attribute("transB"))]
@@ -193,7 +188,7 @@ def equal_sizes(typed: Typed) -> Iterator[tuple[Dimension, Dimension]]:
 # Other arithmetic
 
 
-@rule("shape/reshape", "error", Typed)
+@rule("shape/reshape", "error", Typed, "Reshape")
 def reshape(typed: Typed) -> Faults:
     """A Reshape gives another number of elements than it takes.
 
@@ -207,7 +202,7 @@ def reshape(typed: Typed) -> Faults:
     Instead:
         g (float[2, 3] x) => (float[N, M] y) <int64[2] shape = {-1, 2}> { y = Reshape(x, shape) }
     """
-    if not is_one_of(typed, "Reshape") or (shape := shape_of(typed, 0)) is None:
+    if (shape := shape_of(typed, 0)) is None:
         return
     if typed.schema.key.since_version == 1:
         target = list(typed.attribute("shape") or ())
@@ -226,7 +221,7 @@ def reshape(typed: Typed) -> Faults:
         yield Fault(typed.node.where, f"{shape_text(shape)} has {elements} elements, they make no {shape_text(target)}")
 
 
-@rule("shape/blocks", "error", Typed)
+@rule("shape/blocks", "error", Typed, "DepthToSpace", "SpaceToDepth")
 def blocks(typed: Typed) -> Faults:
     """A DepthToSpace or SpaceToDepth does not divide its input into blocks.
 
@@ -242,17 +237,17 @@ def blocks(typed: Typed) -> Faults:
         g (float[1, 8, 2, 2] x) => (float[1, 2, 4, 4] y) { y = DepthToSpace<blocksize = 2>(x) }
     """
     shape = shape_of(typed, 0)
-    if not is_one_of(typed, "DepthToSpace", "SpaceToDepth") or shape is None or len(shape) != 4:
+    if shape is None or len(shape) != 4:
         return
     size = typed.attribute("blocksize")
-    places, due = ((1,), size * size) if is_one_of(typed, "DepthToSpace") else ((2, 3), size)
+    places, due = ((1,), size * size) if typed.operator == "DepthToSpace" else ((2, 3), size)
     for place in places:
         given = shape[place]
         if isinstance(given, int) and due > 0 and given % due:
             yield Fault(typed.node.where, f"{shape_text(shape)}: axis {place} has {given}, no multiple of {due}")
 
 
-@rule("shape/index", "error", Typed)
+@rule("shape/index", "error", Typed, "Gather", "GatherElements", "ScatterElements")
 def index(typed: Typed) -> Faults:
     """A constant index of a Gather, GatherElements or ScatterElements lies outside the axis.
 
@@ -267,7 +262,7 @@ def index(typed: Typed) -> Faults:
         g (float[3] x) => (float[1] y) <int64[1] i = {2}> { y = Gather(x, i) }
     """
     shape = shape_of(typed, 0)
-    if not is_one_of(typed, "Gather", "GatherElements", "ScatterElements") or not shape or len(typed.inputs) < 2:
+    if not shape or len(typed.inputs) < 2:
         return
     axis, array = typed.attribute("axis"), typed.inputs[1].array
     if array is None or not array.size or not -len(shape) <= axis < len(shape):

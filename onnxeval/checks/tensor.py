@@ -62,20 +62,27 @@ def _entries_needed(tensor: TensorProto, count: int) -> int:
     return count * (2 if tensor.data_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128) else 1)
 
 
-def whole_raw_data(tensor: TensorProto) -> bytes | None:
-    """The raw data of a tensor that has no other, of the length that dims and type ask for; None for all others.
+def plain_data(tensor: TensorProto) -> tuple[bool, bytes | None]:
+    """Whether one field alone holds as much as dims and type ask for, and the data if that is raw_data.
 
-    No rule on tensors finds anything in one that has it.
+    No rule on tensors finds anything then. Strings and external data are never plain.
     """
-    if tensor.data_location or not tensor.HasField("raw_data") or tensor.HasField("segment"):
-        return None
-    sizes, bits, raw = tensor.dims[:], _BITS.get(tensor.data_type), tensor.raw_data
-    if bits is None or min(sizes, default=0) < 0 or len(raw) != (math.prod(sizes) * bits + 7) // 8:
-        return None
-    for field in _FIELDS:
-        if getattr(tensor, field):
-            return None
-    return raw
+    if tensor.data_location or tensor.HasField("segment") or tensor.data_type not in _BITS:
+        return False, None
+    sizes = tensor.dims[:]
+    if min(sizes, default=0) < 0:
+        return False, None
+    count, raw, own = math.prod(sizes), None, _FIELD_OF.get(tensor.data_type, "int32_data")
+    if tensor.HasField("raw_data"):
+        raw, own = tensor.raw_data, ""
+        fits = len(raw) == (count * _BITS[tensor.data_type] + 7) // 8
+    else:
+        fits = len(getattr(tensor, own)) == _entries_needed(tensor, count)
+    if fits:
+        for field in _FIELDS:
+            if field != own and getattr(tensor, field):
+                return False, None
+    return fits, raw
 
 
 @rule("tensor/element-type", "error", Tensor)

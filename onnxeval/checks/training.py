@@ -9,14 +9,12 @@ from onnxeval.checks.views import Node
 from onnxeval.errors import ModelError
 from onnxeval.graph import check_independent, order_function, order_graph
 
-_DOMAIN = "ai.onnx.preview.training"
-
 
 def _listed(node: Node, name: str) -> list[str]:
     return [s.decode(errors="replace") for a in node.attributes if a.name == name for s in (*a.strings, a.s) if s]
 
 
-@rule("node/gradient", "error", Node)
+@rule("node/gradient", "error", Node, "ai.onnx.preview.training.Gradient")
 def gradient(node: Node) -> Faults:
     """A Gradient names values that its graph does not have, that depend on one another, or other than its inputs.
 
@@ -39,8 +37,6 @@ def gradient(node: Node) -> Faults:
             d = ai.onnx.preview.training.Gradient<xs = ["x"], y = "y">(x)
         }
     """
-    if node.op_type != "Gradient" or node.domain != _DOMAIN:
-        return
     variables, target = [*_listed(node, "xs"), *_listed(node, "zs")], _listed(node, "y")
     if variables and len(variables) != len(node.inputs):
         yield Fault(node.where, f"xs and zs name {len(variables)} values, {len(node.inputs)} inputs are given")

@@ -32,6 +32,10 @@ class Typed:
     schema: Schema
     inputs: Sequence[Known]
 
+    @property
+    def operator(self) -> str:
+        return self.node.operator
+
     def known_inputs(self) -> Iterator[tuple[int, Slot, Known]]:
         for place, known in enumerate(self.inputs):
             slot = slot_at(self.schema.inputs, place)

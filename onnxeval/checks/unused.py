@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from onnxeval.checks.rules import Fault, Faults, rule
-from onnxeval.checks.views import Function, Node, Scope
+from onnxeval.checks.views import Node, Scope
+from onnxeval.checks.whole import Function
 
 
 def needed_places(scope: Scope) -> set[int]:

@@ -32,6 +32,11 @@ class Valued:
     schema: Schema
     attributes: Sequence[AttributeProto]
 
+    @property
+    def operator(self) -> str:
+        domain, op_type, _ = self.schema.key
+        return f"{domain}.{op_type}" if domain else op_type
+
     def given(self, kind: int) -> Iterator[tuple[str, Any]]:
         """Name and value of attributes of a kind, or of lists of it, that the schema declares so."""
         for attribute in self.attributes:
@@ -255,7 +260,7 @@ def _shown(value: Any) -> str:
     return str(list(value)) if isinstance(value, tuple) else str(value)
 
 
-@rule("value/permutation", "error", Valued)
+@rule("value/permutation", "error", Valued, "Transpose")
 def no_permutation(valued: Valued) -> Faults:
     """The `perm` of a Transpose is no permutation.
 
@@ -269,17 +274,16 @@ def no_permutation(valued: Valued) -> Faults:
     Instead:
         g (float[2, 3, 4] x) => (float[2, 4, 3] y) { y = Transpose<perm = [0, 2, 1]>(x) }
     """
-    if valued.schema.key[:2] == ("", "Transpose"):
-        perm = valued.value("perm", AttributeProto.INT)
-        if perm is not None and sorted(perm) != list(range(len(perm))):
-            yield Fault(valued.at("perm"), f"{_shown(perm)} is no permutation of the axes 0 to {len(perm) - 1}")
+    perm = valued.value("perm", AttributeProto.INT)
+    if perm is not None and sorted(perm) != list(range(len(perm))):
+        yield Fault(valued.at("perm"), f"{_shown(perm)} is no permutation of the axes 0 to {len(perm) - 1}")
 
 
 _TERM = r"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
 _EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
 
 
-@rule("value/equation", "error", Valued)
+@rule("value/equation", "error", Valued, "Einsum")
 def no_equation(valued: Valued) -> Faults:
     """The equation of an Einsum holds something else than letters, commas, ellipses and an arrow.
 
@@ -293,14 +297,13 @@ def no_equation(valued: Valued) -> Faults:
     Instead:
         g (float[2, 3] x) => (float[3, 2] y) { y = Einsum<equation = "ab -> ba">(x) }
     """
-    if valued.schema.key[:2] == ("", "Einsum"):
-        text = valued.value("equation", AttributeProto.STRING)
-        if text is not None and not _EQUATION.fullmatch(text.replace(" ", "")):
-            message = f"{text!r} is not made of terms of letters, each with at most one ellipsis"
-            yield Fault(valued.at("equation"), message)
+    text = valued.value("equation", AttributeProto.STRING)
+    if text is not None and not _EQUATION.fullmatch(text.replace(" ", "")):
+        message = f"{text!r} is not made of terms of letters, each with at most one ellipsis"
+        yield Fault(valued.at("equation"), message)
 
 
-@rule("value/padding", "error", Valued)
+@rule("value/padding", "error", Valued, *_NAMES[0][0].split())
 def padded_twice(valued: Valued) -> Faults:
     """`pads` are given together with an `auto_pad` that says how to pad.
 

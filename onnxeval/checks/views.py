@@ -1,4 +1,4 @@
-"""A model as the rules look at it: graphs and functions as scopes, nodes with what they read and make.
+"""Graphs and functions as the rules look at them: scopes of nodes, with what they read and make.
 
 Nothing here judges or refuses: a view exists of every model that can be parsed, however wrong.
 """
@@ -8,21 +8,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto
 
 from onnxeval.checks.imports import Imports
-from onnxeval.external import Files
 from onnxeval.graph import constants_of
 from onnxeval.registry import Kernel
 from onnxeval.schema import Schema, canonical_domain
+
+if TYPE_CHECKING:
+    from onnxeval.checks.whole import Function, Model
 
 _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 #: The Gradient of this domain names values in these attributes.
 _TRAINING = "ai.onnx.preview.training"
 _NAMING = ("xs", "zs", "y")
+#: Constants of no more elements than this are recognised by them.
+_SMALL = 64
 #: Attributes that may be large, or that hold nodes of their own: no node is recognised by them.
 _BULKY = frozenset(
     {
@@ -66,8 +69,9 @@ class Node:
         self.attributes = self.proto.attribute[:]
         for attribute in self.attributes:
             if attribute.type in _BULKY or self.domain == _TRAINING:
-                self.signature = None
+                self.scope.bulky_nodes.append(self)
                 self.subs = [sub for a in self.attributes if a.type in _GRAPHS for sub in self._read_graphs(a)]
+                self.signature = _signature_of_constant(self)
                 return
             self.signature += (attribute.SerializeToString(),)
 
@@ -77,6 +81,11 @@ class Node:
             yield Scope(attribute.g, where, self.scope.model, self.scope, self)
         for place, graph in enumerate(attribute.graphs):
             yield Scope(graph, f"{where}[{place}]", self.scope.model, self.scope, self)
+
+    @property
+    def operator(self) -> str:
+        """``Conv``; outside the domain ai.onnx with the domain before it."""
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
 
     @property
     def reads(self) -> Iterator[str]:
@@ -133,6 +142,24 @@ class Node:
     def called(self) -> Function | None:
         """The model's function that runs it: the standard's operators come first, and those that onnxeval has."""
         return None if self.schema is not None or self.kernel is not None else self.function
+
+
+def _signature_of_constant(node: Node) -> Any:
+    """What a node that gives a small constant tensor is recognised by; None for all other nodes."""
+    if len(node.attributes) != 1 or node.inputs or node.domain:
+        return None
+    attribute = node.attributes[0]
+    tensor = attribute.t
+    dims = tensor.dims[:]
+    if (
+        attribute.type != AttributeProto.TENSOR
+        or tensor.data_location
+        or len(dims) > 1
+        or max(dims, default=0) > _SMALL
+    ):
+        return None
+    data = tensor.raw_data if tensor.HasField("raw_data") else tensor.SerializeToString()
+    return node.op_type, len(node.outputs), attribute.name, tensor.data_type, *dims, data
 
 
 #: What holds a tensor: a node, or a scope and the name of its initializer.
@@ -195,6 +222,8 @@ class Scope:
         self.makers.pop("", None)
         self.unmade: dict[tuple[int, str], Read] = {}
         self.redefined: list[Redefinition] = []
+        #: The nodes that hold tensors, graphs, or names of values.
+        self.bulky_nodes: list[Node] = []
         #: The nodes that spell the domain "" as ``ai.onnx``.
         self.spelled_long: list[Node] = []
         #: Names read from around this scope, by its own nodes or by scopes in them.
@@ -244,9 +273,14 @@ class Scope:
         return self.parent.maker_of(name) if self.parent is not None else None
 
     @cached_property
-    def bulky_nodes(self) -> list[Node]:
-        """The nodes without a signature: they hold tensors, graphs, or names of values."""
-        return [node for node in self.nodes if node.signature is None]
+    def declarations(self) -> Mapping[tuple[str, bytes], list[tuple[int, ValueInfoProto]]]:
+        """The declared values with their places, by role (input, output, value_info) and type."""
+        alike: dict[tuple[str, bytes], list[tuple[int, ValueInfoProto]]] = defaultdict(list)
+        if (graph := self.graph) is not None:
+            for role, values in (("input", graph.input), ("output", graph.output), ("value_info", graph.value_info)):
+                for place, value in enumerate(values):
+                    alike[role, value.type.SerializeToString()].append((place, value))
+        return alike
 
     @cached_property
     def node_names(self) -> list[str]:
@@ -303,93 +337,3 @@ class Scope:
     def graph(self) -> GraphProto | None:
         """The graph; None for a function's body."""
         return self.proto if isinstance(self.proto, GraphProto) else None
-
-
-class Function:
-    """A function of the model's own."""
-
-    def __init__(self, proto: FunctionProto, model: Model, ordinal: int) -> None:
-        self.proto = proto
-        self.model = model
-        self.ordinal = ordinal
-        self.key = (canonical_domain(proto.domain), proto.name, proto.overload)
-        self.label = ":".join(str(part) for part in (proto.domain or "ai.onnx", proto.name, proto.overload) if part)
-        self.where = f"function[{self.label}]"
-        self.scope = Scope(proto, self.where, model, imports=Imports(proto.opset_import, self.where))
-        for scope in self.scope.all_scopes():
-            scope.function = self
-
-    @cached_property
-    def parameters(self) -> frozenset[str]:
-        """The names of its attributes, with and without a default."""
-        return frozenset((*self.proto.attribute, *(a.name for a in self.proto.attribute_proto)))
-
-    def calls(self) -> Iterator[tuple[Node, Function]]:
-        """The functions of the model that its nodes call, at any depth of nesting."""
-        for scope in self.scope.all_scopes():
-            for node in scope.nodes:
-                if (called := node.called) is not None:
-                    yield node, called
-
-
-class Model:
-    """The whole. ``source`` is what messages call it."""
-
-    def __init__(self, proto: ModelProto, source: str, folders: tuple[Path, ...]) -> None:
-        self.proto = proto
-        self.source = source
-        self.folders = folders
-        self.has_functions = len(proto.functions) > 0
-        self.imports = Imports(proto.opset_import, "model", {"": 1} if 0 < proto.ir_version < 3 else None)
-        self.functions_by_key: dict[tuple[str, str, str], Function] = {}
-        self.functions: list[Function] = []
-        for ordinal, function in enumerate(proto.functions):
-            view = Function(function, self, ordinal)
-            self.functions.append(view)
-            self.functions_by_key.setdefault(view.key, view)
-        self.graph = Scope(proto.graph, "graph", self)
-        self.training = [
-            Scope(getattr(info, field), f"training_info[{place}]/{field}", self, self.graph)
-            for place, info in enumerate(proto.training_info)
-            for field in ("initialization", "algorithm")
-            if info.HasField(field)
-        ]
-
-    @cached_property
-    def files(self) -> Files:
-        """Where its external data lies."""
-        return Files(self.folders)
-
-    @cached_property
-    def called(self) -> frozenset[Function]:
-        """Its functions that nodes call."""
-        if not self.functions:
-            return frozenset()
-        called = (node.called for scope in self.scopes() for node in scope.nodes)
-        return frozenset(function for function in called if function is not None)
-
-    @cached_property
-    def late_reads(self) -> Mapping[Scope, list[LateRead]]:
-        """What is read before it is made, by the scope that makes it."""
-        late: dict[Scope, list[LateRead]] = defaultdict(list)
-        for scope in self.scopes():
-            for read in scope.unmade.values():
-                if (found := scope.maker_of(read.name)) is not None:
-                    maker_scope, maker = found
-                    late[maker_scope].append(LateRead(read, _place_in(maker_scope, read.node), maker))
-        return late
-
-    def scopes(self) -> Iterator[Scope]:
-        """Every graph and every function body, outer ones first."""
-        yield from self.graph.all_scopes()
-        for function in self.functions:
-            yield from function.scope.all_scopes()
-        for scope in self.training:
-            yield from scope.all_scopes()
-
-
-def _place_in(scope: Scope, node: Node) -> int:
-    """The place in ``scope`` of a node, or of the node there that holds it."""
-    while node.scope is not scope and node.scope.owner is not None:
-        node = node.scope.owner
-    return node.place

@@ -46,7 +46,7 @@ class Weights:
 
 
 class Screen:
-    """Finds the tensors that are worth a look: of many small ones it is told at once that all are finite."""
+    """Finds the tensors that hold something else than finite numbers; many small ones are looked at at once."""
 
     def __init__(self) -> None:
         self._doubtful: list[Tensor] = []
@@ -65,12 +65,14 @@ class Screen:
             self._doubtful.append(tensor)
 
     def doubtful(self) -> Iterator[Weights]:
-        """Those of the tensors taken that may hold something else than finite numbers."""
+        """Those of the tensors taken that are not finite, or lie beside one that is not."""
         for number, (together, data) in self._small.items():
             if not np.isfinite(np.frombuffer(b"".join(data), _FLOATS[number])).all():
                 self._doubtful += together
         for tensor in self._doubtful:
-            yield Weights(tensor.where, tensor.proto, tensor.model.files)
+            weights = Weights(tensor.where, tensor.proto, tensor.model.files)
+            if not all(np.isfinite(part).all() for _, part in weights.parts()):
+                yield weights
 
 
 def _found(weights: Weights, is_wanted: Callable[..., Any]) -> tuple[int, int, list[int]] | None:

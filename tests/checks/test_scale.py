@@ -46,8 +46,11 @@ def least_time(work: Callable[[], object]) -> float:
 
 
 @pytest.mark.slow
-def test_10_000_nodes_take_at_most_twice_what_onnx_takes() -> None:
+@pytest.mark.parametrize("with_types", [False, True], ids=["bare", "with value_info"])
+def test_10_000_nodes_take_at_most_twice_what_onnx_takes(with_types: bool) -> None:
     model = of_nodes(10_000)
+    if with_types:
+        model = onnx.shape_inference.infer_shapes(model)
     ours, theirs = [], []
     for _ in range(9):  # by turns
         ours.append(least_time(lambda: onnxeval.check(model)))
