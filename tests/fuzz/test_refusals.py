@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from standard.one_node import f32, i64, run, strings
 
 import onnxeval
+from onnxeval.protofiles import message_of
 from onnxeval.values import Sequence
 
 ML = "ai.onnx.ml"
@@ -178,3 +179,20 @@ def test_what_breaks_the_standards_own_inference_is_found_before(node: str, rule
 def test_a_split_of_other_parts_than_outputs() -> None:
     text = '<ir_version: 10, opset_import: ["": 21]> g (float[6] x) => (float[N] a) {a, b = Split<num_outputs = 1>(x)}'
     assert [finding.rule for finding in onnxeval.check(parser.parse_model(text))] == ["value/parts"]
+
+
+@pytest.mark.parametrize(
+    "node",
+    ["Reshape(x, w)", "Gather<axis = 0>(x, w)", "Squeeze(x, w)", "ReduceSum(x, w)", "CumSum(x, w)", "Expand(x, w)"],
+)
+@pytest.mark.parametrize(
+    "values", [strings("a", "b"), np.array([1j, 2j]), np.array([np.nan, 1]), np.array([True, False])]
+)
+def test_constants_of_a_wrong_type_are_told_by_the_rule_of_types(node: str, values: Any) -> None:
+    text = f'<ir_version: 10, opset_import: ["": 21]> g (float[2,2] x) => (float y) {{y = {node}}}'
+    model = parser.parse_model(text)
+    model.graph.output[0].ClearField("type")
+    tensor = message_of(values, "w")
+    assert isinstance(tensor, TensorProto)
+    model.graph.initializer.append(tensor)
+    assert "type/not-allowed" in {finding.rule for finding in onnxeval.check(model)}
