@@ -111,6 +111,9 @@ _NAMES: tuple[tuple[str, str, dict[int, str]], ...] = (
     ("Momentum", "mode", {1: "nesterov standard"}),
 )
 
+#: Names that a later text dropped, and that exporters go on writing and runtimes running. onnx's own cases did.
+_TOLERATED = frozenset({("Resize", "tf_half_pixel_for_nn")})
+
 
 @cache
 def _listed(op_type: str, attribute: str) -> Mapping[int, tuple[str, ...]]:
@@ -155,7 +158,7 @@ def _wrong_names(valued: Valued) -> Iterator[tuple[str, str, Mapping[int, tuple[
         for text in value if isinstance(value, tuple) else (value,):
             in_any_case = text.lower() in map(str.lower, names) if attribute == "activations" else text in names
             is_default = text == valued.schema.attributes[attribute].default  # GRU-1 misspells its own
-            if names and not is_default and not in_any_case:
+            if names and not is_default and not in_any_case and (op_type, text) not in _TOLERATED:
                 yield attribute, text, listed
 
 

@@ -86,6 +86,12 @@ def test_names(text: str, opset: int, message: str, hint: str) -> None:
     assert errors(text, opset) == [("value/name", message, hint)]
 
 
+def test_a_name_that_exporters_go_on_writing_passes() -> None:
+    text = """g (float[1,1,4,4] x, float[4] scales) => (float[N,M,K,L] y) {
+        y = Resize<coordinate_transformation_mode = "tf_half_pixel_for_nn">(x, "", scales)}"""
+    assert errors(text, 13) == errors(text, 18) == []
+
+
 def test_activations_are_written_in_any_case() -> None:
     inputs = "g (float[3,1,2] x, float[1,4,2] w, float[1,4,4] r) => (float[3,1,1,4] y)"
     for name in ("tanh", "TANH", "Tanh"):
