@@ -23,10 +23,12 @@ _LONGEST_LINE = 110
 
 def result_lines(results: Mapping[str, Sequence[Finding]]) -> Iterator[Line]:
     """The findings of each model, grouped by place, and a verdict on each and on all."""
-    for place, (model, findings) in enumerate(results.items()):
-        if place:
+    before: Sequence[Finding] | None = None
+    for model, findings in results.items():
+        if before or (findings and before is not None):
             yield []
         yield from _model_lines(model, findings)
+        before = findings
     if len(results) > 1:
         found = [finding for findings in results.values() for finding in findings]
         concerned = sum(map(bool, results.values()))

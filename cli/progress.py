@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _DELAY = 1.0
+_LONGEST = 30
 
 
 def tracked(items: Iterable[T], total: int) -> Iterator[T]:
@@ -21,7 +22,9 @@ def tracked(items: Iterable[T], total: int) -> Iterator[T]:
         return
     with _bar(total) as (bar, task):
         for place, item in enumerate(items):
-            bar.update(task, description=str(item), completed=place)
+            text = str(item)
+            short = text if len(text) <= _LONGEST else f"…{text[-_LONGEST:]}"
+            bar.update(task, description=short, completed=place)
             yield item
 
 
