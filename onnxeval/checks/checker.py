@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from onnx import ModelProto
 
@@ -63,7 +65,22 @@ def check(
     """
     rules = chosen(select, ignore)
     source = read_source(model)
-    return only(judge(source) if source.loaded is None else Check(source.loaded).run(), rules)
+    if source.loaded is None:
+        return only(judge(source), rules)
+    with _garbage_left_lying():
+        return only(Check(source.loaded).run(), rules)
+
+
+@contextmanager
+def _garbage_left_lying() -> Iterator[None]:
+    """No collections meanwhile: among many small objects that all live on they take a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Check:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx.shape_inference
-from onnx import GraphProto, NodeProto, ValueInfoProto
+from onnx import NodeProto
 
 from onnxeval.checks.constants import carried, constant, constant_tensor
 from onnxeval.checks.known import ABSENT, UNKNOWN, Known, KnownTable, guessed_outputs
@@ -332,10 +332,12 @@ def _refusal(node: Node, schema: Schema, inputs: Sequence[Known], error: Excepti
 
 def _open_symbols(model: Model) -> frozenset[str]:
     """The names of dimensions that inputs of the main graph declare, and no value that is made inside it."""
-    graph = model.graph.proto
-
-    def names(values: Iterable[ValueInfoProto]) -> set[str]:
-        return {dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim if dim.dim_param}
-
-    inner = (value for value in graph.value_info if model.graph.makers.get(value.name) != -1)
-    return frozenset(names(graph.input) - names(inner)) if isinstance(graph, GraphProto) else frozenset()
+    of_inputs: set[str] = set()
+    of_values: set[str] = set()
+    for (role, _), values in model.graph.declarations.items():
+        names = {dim.dim_param for dim in values[0][1].type.tensor_type.shape.dim if dim.dim_param}
+        if role == "input":
+            of_inputs |= names
+        elif role == "value_info" and any(model.graph.makers.get(value.name) != -1 for _, value in values):
+            of_values |= names
+    return frozenset(of_inputs - of_values)
