@@ -26,10 +26,9 @@ def _axes(typed: Typed) -> Iterator[tuple[str, list[int]]]:
         if any(attribute.name == name for attribute in typed.proto.attribute):
             value = typed.attribute(name)
             yield name, [value] if isinstance(value, int) else list(value)
-    for place, slot, known in typed.known_inputs():
-        array = known.array
-        # what is no integer is the type rules' to tell
-        if slot.name in ("axis", "axes") and array is not None and array.ndim < 2 and array.dtype.kind in "iu":
+    for place, slot, _ in typed.known_inputs():
+        array = typed.elements(place)
+        if slot.name in ("axis", "axes") and array is not None and array.ndim < 2:
             yield f"{typed.node.inputs[place]}", array.ravel().tolist()
 
 

@@ -207,7 +207,7 @@ def reshape(typed: Typed) -> Faults:
     if typed.schema.key.since_version == 1:
         target = list(typed.attribute("shape") or ())
     else:
-        array = typed.inputs[1].array if len(typed.inputs) > 1 else None
+        array = typed.elements(1)
         target = [] if array is None or array.ndim != 1 else array.tolist()
     sizes = [size for size in shape if isinstance(size, int)]
     if not target or len(sizes) < len(shape) or target.count(-1) > 1 or min(target) < -1:
@@ -262,9 +262,9 @@ def index(typed: Typed) -> Faults:
         g (float[3] x) => (float[1] y) <int64[1] i = {2}> { y = Gather(x, i) }
     """
     shape = shape_of(typed, 0)
-    if not shape or len(typed.inputs) < 2:
+    if not shape:
         return
-    axis, array = typed.attribute("axis"), typed.inputs[1].array
+    axis, array = typed.attribute("axis"), typed.elements(1)
     if array is None or not array.size or not -len(shape) <= axis < len(shape):
         return
     size, least, most = shape[axis], int(array.min()), int(array.max())

@@ -15,7 +15,7 @@ from onnxeval.attributes import attribute_value
 from onnxeval.checks.known import ABSENT, UNKNOWN, Known, contradict
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.views import Node
-from onnxeval.dtypes import BY_NAME, name_of
+from onnxeval.dtypes import BY_NAME, Tensor, name_of
 from onnxeval.schema import Schema, Slot, slot_at
 from onnxeval.values import Dimension, shape_text
 
@@ -41,6 +41,13 @@ class Typed:
             slot = slot_at(self.schema.inputs, place)
             if slot is not None and known.name:
                 yield place, slot, known
+
+    def elements(self, place: int) -> Tensor | None:
+        """The elements of an input; None where they are not known, or of a type that the operator does not take."""
+        slot = slot_at(self.schema.inputs, place)
+        if place >= len(self.inputs) or slot is None or self.inputs[place].name not in slot.allowed:
+            return None
+        return self.inputs[place].array
 
     def attribute(self, name: str) -> Any:
         """The value of an integer or string attribute; the schema's default where it is not given."""

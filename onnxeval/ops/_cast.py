@@ -34,6 +34,7 @@ from onnxeval.dtypes import (
 
 _FLOAT8 = frozenset({FLOAT8E4M3FN, FLOAT8E4M3FNUZ, FLOAT8E5M2, FLOAT8E5M2FNUZ})
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+ROUND_MODES = ("up", "down", "nearest")
 _SPECIAL = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NAN": math.nan}
 
 
@@ -53,6 +54,8 @@ def convert(x: Tensor, dtype: DType, *, saturate: bool = True, round_mode: str =
     Raises ValueError for a string that is no number or that an integer type cannot hold, and for an unknown
     ``round_mode``.
     """
+    if round_mode not in ROUND_MODES:
+        raise ValueError(f"round_mode {round_mode!r} is none of {', '.join(map(repr, ROUND_MODES))}")
     if x.dtype == dtype:
         return x
     if dtype == STRING:
@@ -128,10 +131,8 @@ def _to_power_of_two(x: Tensor, *, saturate: bool, round_mode: str) -> Tensor:
             raised = mantissa > 0.5
         case "down":
             raised = np.zeros_like(mantissa, bool)
-        case "nearest":
+        case _:  # nearest
             raised = mantissa >= 0.75
-        case _:
-            raise ValueError(f"round_mode {round_mode!r} is none of 'up', 'down', 'nearest'")
     nan, least, greatest = 255, 0, 254  # the codes of NaN, of 2**-127 and of 2**127
     code = exponent + 126 + raised
     code = np.where(x < 2.0**-127, least if saturate else nan, code)

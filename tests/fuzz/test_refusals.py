@@ -122,6 +122,54 @@ REFUSED: dict[str, tuple[str, str, int, list[Any], dict[str, Any], str]] = {
         },
         "default_int64 99999 is outside",
     ),
+    "heads that are not there": (
+        "",
+        "Attention",
+        24,
+        [np.zeros((1, 2, 1, 1), np.float32)] * 3,
+        {"q_num_heads": 3},
+        r"q_num_heads is 3, an input of shape \[1, 2, 1, 1\] has 2 heads",
+    ),
+    "heads that do not turn": (
+        "",
+        "RotaryEmbedding",
+        23,
+        [np.zeros((1, 2, 1, 2), np.float32), np.zeros((1, 1, 1), np.float32), np.zeros((1, 1, 1), np.float32)],
+        {"num_heads": 1},
+        "num_heads is 1, an input of rank 4 has 2 heads",
+    ),
+    "a way to round that is not used": (
+        "",
+        "Cast",
+        24,
+        [f32([1])],
+        {"to": 7, "round_mode": "x"},
+        "round_mode 'x' is none",
+    ),
+    "a policy that is not used": (
+        "",
+        "Resize",
+        19,
+        [f32([1]), None, f32([2])],
+        {"keep_aspect_ratio_policy": "x"},
+        "keep_aspect_ratio_policy 'x' is none of",
+    ),
+    "a ratio that is not used": (
+        "",
+        "Dropout",
+        22,
+        [f32([1]), f32([1, 2])],
+        {},
+        r"ratio has shape \[2\], expected a scalar",
+    ),
+    "modes between two": (
+        ML,
+        "TreeEnsemble",
+        5,
+        [f32([[1]])],
+        {**TREE, "nodes_modes": numpy_helper.from_array(f32([0.5]))},
+        "nodes_modes are float32, expected integers",
+    ),
     "an absent tensor among several": (TRAINING, "Adagrad", 1, [f32(1), i64(1), None, f32(1), f32(1)], {}, "is blank"),
 }
 
@@ -139,6 +187,13 @@ def test_adam_follows_its_formula_out_of_the_numbers() -> None:
     for beta in (2.0, 1e30):
         x, *_ = run(TRAINING, "Adam", 1, given, 3, {"beta": beta})
         assert np.isnan(x).all()
+
+
+@pytest.mark.parametrize("op_type", ["Elu", "LeakyRelu"])
+@pytest.mark.parametrize("alpha", [np.nan, np.inf, -np.inf])
+def test_a_factor_for_negative_numbers_leaves_the_others_alone(op_type: str, alpha: float) -> None:
+    (y,) = run("", op_type, 6, [f32([0, 1, np.inf])], 1, {"alpha": float(alpha)})
+    assert y.tolist() == [0, 1, np.inf]
 
 
 def test_an_empty_sequence_is_no_tensor() -> None:

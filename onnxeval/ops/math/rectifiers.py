@@ -25,7 +25,7 @@ def relu(x: Tensor) -> Tensor:
 @in_float32
 def leaky_relu(x: Tensor, *, alpha: float) -> Tensor:
     """x, times ``alpha`` where it is negative. Source: LeakyRelu-16."""
-    return np.maximum(x, 0) + alpha * np.minimum(x, 0)
+    return np.where(x < 0, alpha * x, x)
 
 
 @op("PRelu", versions=(7, 9, 16))
@@ -59,7 +59,7 @@ def thresholded_relu(x: Tensor, *, alpha: float) -> Tensor:
 @in_float32
 def elu(x: Tensor, *, alpha: float) -> Tensor:
     """x, or ``alpha`` (exp(x) - 1) where it is negative. Source: Elu-22."""
-    return np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0))
+    return np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x)
 
 
 @op("Selu", versions=(1, 6, 22))

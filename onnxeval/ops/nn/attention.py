@@ -49,6 +49,9 @@ def attention(
     is_flat = q.ndim == 3
     if is_flat:
         q, k, v = (_split(x, heads) for x, heads in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads)))
+    else:
+        _require_heads("q_num_heads", q_num_heads, q)
+        _require_heads("kv_num_heads", kv_num_heads, k)
     n_past = _past_length(past_key, past_value, nonpad_kv_seqlen)
     k, v = _extended(past_key, k, "past_key"), _extended(past_value, v, "past_value")
     require_matching(q, k, v)
@@ -127,6 +130,12 @@ def _split(x: Tensor, heads: int | None) -> Tensor:
     if not heads or heads < 0 or hidden % heads:
         raise ValueError(f"inputs of rank 3 need a number of heads that divides {hidden}, given is {heads}")
     return x.reshape(batch, time, heads, hidden // heads).transpose(0, 2, 1, 3)
+
+
+def _require_heads(name: str, heads: int | None, x: Tensor) -> None:
+    """An input of rank 4 has its heads on an axis of their own; the attribute need not be there, but must not lie."""
+    if heads is not None and x.ndim == 4 and heads != x.shape[1]:
+        raise ValueError(f"{name} is {heads}, an input of shape {list(x.shape)} has {x.shape[1]} heads")
 
 
 def _joined(x: Tensor) -> Tensor:

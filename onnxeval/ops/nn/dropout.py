@@ -25,9 +25,10 @@ def dropout(
     A ``seed`` starts NumPy's legacy generator, whose stream is fixed for good: equal seeds give equal masks. Raises
     ValueError where ``ratio`` is outside [0, 1). Source: Dropout-22.
     """
+    rate = _scalar(ratio, "ratio", _DEFAULT_RATIO)
     if not _scalar(training_mode, "training_mode", False):
         return data, np.ones(data.shape, np.bool_)
-    return _dropped(data, _scalar(ratio, "ratio", _DEFAULT_RATIO), _uniform(data.shape, seed, rng))
+    return _dropped(data, rate, _uniform(data.shape, seed, rng))
 
 
 @op("Dropout", versions=(10,))

@@ -48,6 +48,8 @@ def rotary_embedding(
 def _heads_last_but_one(x: Tensor, num_heads: int | None) -> Tensor:
     """(batch, time, heads, head size)."""
     if x.ndim == 4:
+        if num_heads not in (None, 0, x.shape[1]):
+            raise ValueError(f"num_heads is {num_heads}, an input of rank 4 has {x.shape[1]} heads")
         return x.transpose(0, 2, 1, 3)
     if x.ndim != 3:
         raise ValueError(f"the input has rank {x.ndim}, expected 3 or 4")

@@ -32,6 +32,8 @@ from onnxeval.ops.tensor._sampling import (
 )
 from onnxeval.registry import op
 
+POLICIES = ("stretch", "not_larger", "not_smaller")
+
 
 @op("Resize", versions=(11, 13, 18, 19))
 def resize(
@@ -63,6 +65,7 @@ def resize(
     _known("mode", mode, filters)
     _known("nearest_mode", nearest_mode, NEAREST)
     _known("coordinate_transformation_mode", coordinate_transformation_mode, COORDINATES)
+    _known("keep_aspect_ratio_policy", keep_aspect_ratio_policy, POLICIES)
     crops = coordinate_transformation_mode == "tf_crop_and_resize"
     along = tuple(range(x.ndim)) if axes is None else normalise_axes(axes, x.ndim)
     plan = _planned(x, along, roi if crops else None, scales, sizes, keep_aspect_ratio_policy)
@@ -181,7 +184,6 @@ def _sized(
     lengths: Sequence[int], sizes: Sequence[int], spans: Sequence[tuple[float, float]], policy: str
 ) -> list[Axis]:
     """The sizes as given, or those of the one ratio that keeps within them or covers them, halves rounded up."""
-    _known("keep_aspect_ratio_policy", policy, ("stretch", "not_larger", "not_smaller"))
     if min(sizes, default=0) < 0:
         raise ValueError(f"sizes {list(sizes)} hold a negative one")
     if policy == "stretch" or not lengths:

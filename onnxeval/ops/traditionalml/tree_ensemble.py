@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxeval.dtypes import Tensor
+from onnxeval.dtypes import Tensor, is_integer, name_of
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.traditionalml._lookup import ML, as_rows, numbers
 from onnxeval.ops.traditionalml._scores import TRANSFORMS, transformed
@@ -59,6 +59,8 @@ def tree_ensemble(
         nodes_hitrates=nodes_hitrates,
     )
     leaves = same_length(leaf_targetids=leaf_targetids, leaf_weights=leaf_weights)
+    if not is_integer(nodes_modes.dtype):
+        raise TypeError(f"nodes_modes are {name_of(nodes_modes.dtype)}, expected integers")
     roots, modes = np.array(tree_roots, np.int64), nodes_modes.astype(np.int64)
     _within("tree_roots", roots, nodes)
     _within("nodes_modes", modes, len(BRANCHES))
