@@ -141,15 +141,11 @@ def loop(d: Drawing) -> Node:
     def carried(name: str) -> Any:
         return helper.make_value_info(name, type_proto(rankless(value)))
 
-    bound, one = (
-        helper.make_node("Constant", [], [name], value=helper.make_tensor(name, TensorProto.INT64, (), [number]))
-        for name, number in (("bound", limit), ("one", 1))
-    )
     nodes = [
-        *(bound, one),
         helper.make_node("Identity", ["carried"], ["carried out"]),
         helper.make_node("Add", ["count", "one"], ["count out"]),
-        helper.make_node("Less", ["count", "bound"], ["go on"]),
+        helper.make_node("Cast", ["count"], ["number"], to=TensorProto.FLOAT),  # Less-7 takes floats alone
+        helper.make_node("Less", ["number", "bound"], ["go on"]),
         helper.make_node("Identity", ["count"], ["row"]),
     ]
     body = helper.make_graph(
@@ -157,6 +153,10 @@ def loop(d: Drawing) -> Node:
         "body",
         [info("trip", np.int64, ()), info("condition", bool, ()), carried("carried"), info("count", np.int64)],
         [info("go on", bool), carried("carried out"), info("count out", np.int64), info("row", np.int64)],
+        [
+            helper.make_tensor("bound", TensorProto.FLOAT, (), [limit]),
+            helper.make_tensor("one", TensorProto.INT64, (), [1]),
+        ],
     )
     trips = np.array(d.integer(0, 4), np.int64) if d.flag() else None
     condition = np.array(d.integer(0, 3) > 0) if d.flag() or trips is None else None
