@@ -137,8 +137,9 @@ class Inference:
             types[name] = known
         else:  # the input's declaration counts: another value may be fed
             where = f'{scope.where}/input[{scope.inputs.index(name)}] "{name}"' if name in scope.inputs else scope.where
-            self._tell(judge(Declaration(where, "input", declared, known, "its initializer")))
-            types[name] = known if declared is UNKNOWN else self._table.of_type(declared.type, known.data)
+            contradicts = self._tell(judge(Declaration(where, "input", declared, known, "its initializer")))
+            data = None if contradicts else known.data
+            types[name] = known if declared is UNKNOWN else self._table.of_type(declared.type, data)
 
     def _walk_nodes(
         self,

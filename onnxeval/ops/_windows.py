@@ -198,7 +198,9 @@ def patches(x: Tensor, windows: Sequence[Windows], allocate: Allocate) -> Tensor
         x = padded
     shape = (*x.shape[:2], *(w.kernel for w in windows), *(w.count for w in windows))
     along = list(zip(x.strides[2:], windows, strict=True))
-    strides = (*x.strides[:2], *(s * w.dilation for s, w in along), *(s * w.stride for s, w in along))
+    between_taps = (s * w.dilation if w.kernel > 1 else 0 for s, w in along)  # what no step crosses may be huge
+    between_windows = (s * w.stride if w.count > 1 else 0 for s, w in along)
+    strides = (*x.strides[:2], *between_taps, *between_windows)
     return as_strided(x, shape, strides, writeable=False)
 
 

@@ -196,6 +196,19 @@ def test_a_factor_for_negative_numbers_leaves_the_others_alone(op_type: str, alp
     assert y.tolist() == [0, 1, np.inf]
 
 
+def test_steps_that_no_window_takes_may_be_huge() -> None:
+    x, w = np.ones((1, 1, 3, 2), np.float32), np.ones((1, 1, 3, 1), np.float32)
+    attributes = {"strides": [2**62, 1], "dilations": [1, 2**62]}
+    (y,) = run("", "Conv", 11, [x, w], 1, attributes)
+    assert y.tolist() == [[[[3, 3]]]]
+
+
+def test_the_indices_of_no_maxima() -> None:
+    x = np.zeros((4, 2, 0), np.float32)
+    y, indices = run("", "MaxPool", 11, [x], 2, {"kernel_shape": [1], "auto_pad": "SAME_LOWER"})
+    assert y.shape == indices.shape == (4, 2, 0)
+
+
 def test_an_empty_sequence_is_no_tensor() -> None:
     model = parser.parse_model('<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) {y = Softmax(x)}')
     model.graph.input[0].ClearField("type")
@@ -251,3 +264,5 @@ def test_constants_of_a_wrong_type_are_told_by_the_rule_of_types(node: str, valu
     assert isinstance(tensor, TensorProto)
     model.graph.initializer.append(tensor)
     assert "type/not-allowed" in {finding.rule for finding in onnxeval.check(model)}
+    model.graph.input.append(parser.parse_graph("g (int64[2] w) => () {}").input[0])
+    assert "type/declared-initializer" in {finding.rule for finding in onnxeval.check(model)}

@@ -78,7 +78,7 @@ def _indices_of_maxima(x: Tensor, windows: Sequence[Windows], order: Literal["C"
     """
     sizes, axes = x.shape[2:], spatial_axes(x)
     plane = math.prod(sizes)
-    starts = np.arange(0, x.size, max(plane, 1)).reshape(*x.shape[:2], *(1 for _ in axes))
+    starts = (plane * np.arange(math.prod(x.shape[:2]))).reshape(*x.shape[:2], *(1 for _ in axes))
     indices = starts + np.arange(plane).reshape(sizes, order=order)
     for axis, w in reversed([*zip(axes, windows, strict=True)]):
         shape = (*x.shape[:axis], w.count, *x.shape[axis + 1 :])
