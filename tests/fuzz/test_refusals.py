@@ -28,6 +28,14 @@ TREE = {
     "tree_roots": [0],
 }
 REFUSED: dict[str, tuple[str, str, int, list[Any], dict[str, Any], str]] = {
+    "blocks of nothing": (
+        "",
+        "DepthToSpace",
+        13,
+        [np.zeros((1, 0, 1, 1), np.float32)],
+        {"blocksize": 2**40},
+        "holds nothing, but its sizes are too large",
+    ),
     "a rank too many": (
         "",
         "Less",
@@ -207,6 +215,16 @@ def test_the_indices_of_no_maxima() -> None:
     x = np.zeros((4, 2, 0), np.float32)
     y, indices = run("", "MaxPool", 11, [x], 2, {"kernel_shape": [1], "auto_pad": "SAME_LOWER"})
     assert y.shape == indices.shape == (4, 2, 0)
+
+
+@pytest.mark.parametrize("made", ["Cast<to = 1>(c)", "Cast<to = 8>(c)", "SequenceConstruct(c)"])
+def test_the_condition_of_a_loop_stays_a_bool(made: str) -> None:
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> g (int64 n, bool b, float x) => (float y) {'
+        f"y = Loop(n, b, x) <body = f (int64 i, bool c, float s) => (bool d, float t) {{d = {made} t = Neg(s)}}>}}"
+    )
+    with pytest.raises(onnxeval.NodeError, match=r"the body's condition is .*, expected a bool"):
+        onnxeval.load(model).run({"n": 2, "b": True, "x": 1.0})
 
 
 def test_an_empty_sequence_is_no_tensor() -> None:

@@ -14,7 +14,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.ops._body import Body
 from onnxeval.ops.controlflow._results import require_carried, stacked
 from onnxeval.registry import op
-from onnxeval.values import Value
+from onnxeval.values import Value, describe
 
 
 @op("Loop", versions=(1, 11, 13, 16, 19, 21, 23, 24, 25))
@@ -45,6 +45,8 @@ def loop(
         if heeded and not _single(going_on, "the condition"):
             break
         going_on, *results = body(np.array(iteration, np.int64), going_on, *carried)
+        if not isinstance(going_on, np.ndarray) or going_on.dtype != np.bool_:
+            raise TypeError(f"the body's condition is {describe(going_on)}, expected a bool")
         for place, (before, after) in enumerate(zip(carried, results, strict=False)):
             require_carried(before, after, place)
         carried, latest = tuple(results[: len(carried)]), results[len(carried) :]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from onnxeval.dtypes import Tensor
 from onnxeval.registry import op
+from onnxeval.values import check_countable
 
 
 @op("DepthToSpace", versions=(1, 11, 13, 28))
@@ -41,6 +42,8 @@ def _four(x: Tensor, blocksize: int) -> tuple[int, ...]:
         raise ValueError(f"the input has rank {x.ndim}, expected 4 (N, C, H, W)")
     if blocksize < 1:
         raise ValueError(f"blocksize {blocksize} is not positive")
+    if not x.size:
+        check_countable((*x.shape, blocksize, blocksize), x.dtype)
     return x.shape
 
 
