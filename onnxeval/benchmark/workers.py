@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -43,8 +44,10 @@ class Worker:
     ) -> None:
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+            # A request that never reached a dead process is flushed once more here
+            with contextlib.suppress(BrokenPipeError):
+                if pipe is not None:
+                    pipe.close()
         self._process.wait()
 
     def call(self, method: str, *arguments: Any) -> Any:
@@ -55,7 +58,7 @@ class Worker:
             pickle.dump((method, arguments), requests)
             requests.flush()
             verdict, answer = pickle.load(answers)
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+        except (EOFError, ConnectionError, pickle.UnpicklingError):
             raise EngineFailed(f"the process of {self.engine} {_ending(self._process.wait())}") from None
         if verdict == "refused":
             assert isinstance(answer, OnnxEvalError)

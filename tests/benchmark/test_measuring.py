@@ -117,6 +117,12 @@ class TestProcesses:
             worker._process.kill()
             with pytest.raises(EngineFailed, match="the process of onnxeval was ended by signal 9"):
                 worker.call("peak_memory")
+        with Worker("onnxeval", 1) as worker:
+            worker._process.kill()
+            worker._process.wait()  # the request finds a closed pipe
+            with pytest.raises(EngineFailed, match="the process of onnxeval was ended by signal 9"):
+                worker.call("peak_memory")
+        assert worker._process.stdout.closed
         with Worker("no such engine", 1) as worker, pytest.raises(EngineFailed, match="ended with exit code 1"):
             worker.call("peak_memory")
 
