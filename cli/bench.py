@@ -117,7 +117,7 @@ def bench(
             model_for_others=_readable_by_others(loaded, model, Path(folder)) if others else None,
         )
     if form == "json":
-        from .jsonform import document
+        from onnxeval.files.jsonform import document
 
         screen.write(document(benchpages.form(model, feeds, report)))
     else:
@@ -137,7 +137,7 @@ def _note_bystanders(others: float | None) -> None:
 
 def _saved(feeds: Mapping[str, Value], model: Model, folder: Path) -> str | None:
     """Where the feeds lie for `onnxeval run --input`; None for feeds that no file can hold, and for none at all."""
-    from .saving import open_target
+    from onnxeval.files.targets import open_target
 
     declared = {entry.name: entry.type for entry in model.inputs}
     if not feeds:

@@ -12,10 +12,10 @@ from onnxeval.benchmark.differences import Difference
 from onnxeval.benchmark.engines import ProfileReport
 from onnxeval.benchmark.machine import facts
 from onnxeval.benchmark.measuring import Measured, Ratio, Report
+from onnxeval.files.jsonform import float_form
 from onnxeval.values import OptionalType, Value, type_of
 
 from .digits import short
-from .jsonform import float_form
 from .screen import Line
 
 _TOP = 10

@@ -148,7 +148,8 @@ def _show_rules(rules: list[Rule], form: str, *, pages: bool) -> None:
     from . import checkpages
 
     if form == "json":
-        from .jsonform import document
+        from onnxeval.files.jsonform import document
+
         from .reports import rules_form
 
         screen.write(document(rules_form(rules)))
@@ -204,8 +205,9 @@ def _show(results: Mapping[str, Sequence[Finding]], form: str, mended: Mended | 
             screen.show([*mended_lines(mended), []])
         screen.show(result_lines(results))
         return
+    from onnxeval.files.jsonform import document
+
     from . import reports
-    from .jsonform import document
 
     for line in () if mended is None else mended.done:
         screen.tell(f"mended: {line}")

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from onnxeval.dtypes import STRING, Tensor, is_float, is_integer
+from onnxeval.dtypes import STRING, Tensor, comparable
 
 #: Turns one element (a Python value) into text.
 CellText: TypeAlias = Callable[[Any], str]
@@ -20,15 +20,6 @@ _DIGITS_DOUBLE = 8
 _DIGITS_LEFT = 3
 _TRIMMED_UP_TO = 10_000
 _LONGEST_STRING = 60
-
-
-def comparable(array: Tensor) -> Tensor:
-    """The same numbers in a type that NumPy computes with: the narrow types of ml_dtypes become wider ones."""
-    if array.dtype.isbuiltin == 1:
-        return array
-    if is_integer(array.dtype):
-        return array.astype(np.int16)
-    return array.astype(np.float32) if is_float(array.dtype) else array
 
 
 def cell_text(shown: Tensor, *, full: bool) -> CellText:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from onnxeval.errors import InputError
+from onnxeval.files.opening import StandardInput, open_source
+from onnxeval.files.source import Member, Reading, Source
 from onnxeval.values import Value, ValueType
-
-from .sources import Source, StandardInput, open_source
 
 
 class Declared(Protocol):
@@ -24,11 +24,14 @@ class Declared(Protocol):
     def optional(self) -> bool: ...
 
 
-def read_feeds(arguments: Sequence[str], inputs: Sequence[Declared]) -> dict[str, Value]:
+def read_feeds(
+    arguments: Sequence[str], inputs: Sequence[Declared], reading: Reading | None = None
+) -> dict[str, Value]:
     """The values for a model's inputs. Raises InputError for whatever does not fit or cannot be read."""
     declared = {i.name: i for i in inputs}
     names = list(declared)
     standard_input = StandardInput()
+    reading = reading if reading is not None else Reading()
     feeds: dict[str, Value] = {}
 
     def feed(name: str, source: Source) -> None:
@@ -39,7 +42,7 @@ def read_feeds(arguments: Sequence[str], inputs: Sequence[Declared]) -> dict[str
     bare: list[Source] = []
     for argument in arguments:
         name, text = split_argument(argument, names)
-        source = _opened(text, names, standard_input)
+        source = _opened(text, names, standard_input, reading)
         inside = source.names()
         if name:
             feed(name, _only(source, name, inside))
@@ -61,9 +64,9 @@ def split_argument(argument: str, names: Sequence[str]) -> tuple[str, str]:
     return name, argument[len(name) + 1 :] if name else argument
 
 
-def _opened(text: str, names: list[str], standard_input: StandardInput) -> Source:
+def _opened(text: str, names: list[str], standard_input: StandardInput, reading: Reading) -> Source:
     try:
-        return open_source(text, names, standard_input)
+        return open_source(text, names, standard_input, reading)
     except InputError as error:
         wrong_name, equals, rest = text.partition("=")
         if not equals:
@@ -79,8 +82,6 @@ def _only(source: Source, name: str, inside: list[str] | None) -> Source:
     """What NAME=VALUE means where VALUE holds several values: the one of that name, or the only one."""
     if inside is None:
         return source
-    from .sources import Member
-
     if name in inside:
         return source
     if len(inside) == 1:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from onnxeval.checks.mending import has_external_data, mend, model_bytes
 from onnxeval.errors import ModelError, OutputError
+from onnxeval.files.targets import whole_file
 from onnxeval.loader import parse_model
 
-from .saving import whole_file
 from .screen import Line
 
 

@@ -81,7 +81,7 @@ def ops(name: str | None, domain: str | None, opset: int | None, diff: tuple[int
 
 def _print(form: str, content: dict[str, Any], lines: Iterable[Line]) -> None:
     if form == "json":
-        from .jsonform import document
+        from onnxeval.files.jsonform import document
 
         screen.write(document(content))
     else:

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from onnxeval.dtypes import STRING, Tensor
+from onnxeval.dtypes import STRING, Tensor, comparable
 from onnxeval.values import EmptyOptional, OptionalType, TensorType, Value, type_of
 
-from .digits import CellText, cell_text, comparable, range_text, text_width
+from .digits import CellText, cell_text, range_text, text_width
 from .screen import Line, Screen
 
 #: Tensors of more elements, or that take more lines, are summarised unless all of them are asked for.

@@ -92,7 +92,7 @@ def run(
     click.get_current_context().with_resource(kept_to_memory())
     target = None
     if save is not None:
-        from .saving import open_target
+        from onnxeval.files.targets import open_target
 
         target = open_target(save)
     loaded = onnxeval.load(model)
@@ -105,7 +105,7 @@ def run(
     typed = _with_types(results, loaded)
     notes = [] if target is None else target.save(typed)
     if form == "json":
-        from .jsonform import document, value_form
+        from onnxeval.files.jsonform import document, value_form
 
         entries = [{"name": name, **value_form(value)} for name, (value, _) in typed.items()]
         screen.write(document({"outputs": entries}))

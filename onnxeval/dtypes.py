@@ -132,3 +132,12 @@ def integer_range(dtype: DType) -> tuple[int, int]:
     """The least and the greatest value of an integer type."""
     info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes leaves it untyped
     return int(info.min), int(info.max)
+
+
+def comparable(array: Tensor) -> Tensor:
+    """The same numbers in a type that NumPy computes with: the narrow types of ml_dtypes become wider ones."""
+    if array.dtype.isbuiltin == 1:
+        return array
+    if is_integer(array.dtype):
+        return array.astype(np.int16)
+    return array.astype(np.float32) if is_float(array.dtype) else array

@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto
 
+from onnxeval.files.protobuf import parse_value
 from onnxeval.graph import constants_of
-from onnxeval.protofiles import parse_value
 from onnxeval.tensors import array_from, type_from
 from onnxeval.values import EmptyOptional, Value
 

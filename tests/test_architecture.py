@@ -41,7 +41,7 @@ FLOORS = {
     "model": 9,
     "backend": 10,
     "suite": 10,
-    "protofiles": 9,
+    "files": 6,
     "benchmark": 10,
 }
 ONNX_READERS = {
@@ -61,7 +61,7 @@ ONNX_READERS = {
     "checks",
     "backend",
     "suite",
-    "protofiles",
+    "files",
 }
 OPS_MAY_USE = {"errors", "dtypes", "values", "registry", "ops"}
 

@@ -12,8 +12,8 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from onnxeval.files.filenames import file_stem, name_from_file
 from onnxeval_cli.feeds import split_argument
-from onnxeval_cli.filenames import file_stem, name_from_file
 
 INPUT_ERROR = 5
 

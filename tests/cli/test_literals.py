@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from onnxeval_cli.jsonform import value_form
+from onnxeval.files.jsonform import value_form
 
 INPUT_ERROR = 5
 

@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
+from onnxeval.files.jsonform import value_form
+from onnxeval.files.opening import StandardInput, open_source
+from onnxeval.files.targets import open_target
 from onnxeval.values import EmptyOptional, OptionalType, Sequence, SequenceType, TensorType
-from onnxeval_cli.jsonform import value_form
-from onnxeval_cli.saving import open_target
-from onnxeval_cli.sources import StandardInput, open_source
 
 OUTPUT_ERROR = 8
 

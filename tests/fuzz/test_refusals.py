@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from standard.one_node import f32, i64, run, strings
 
 import onnxeval
-from onnxeval.protofiles import message_of
+from onnxeval.files.protobuf import message_of
 from onnxeval.values import Sequence
 
 ML = "ai.onnx.ml"

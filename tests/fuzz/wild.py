@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, TypeProto, helper
 from onnx.defs import OpSchema
 
 from onnxeval.dtypes import BY_NAME
-from onnxeval.protofiles import message_of
+from onnxeval.files.protobuf import message_of
 from onnxeval.schema import Schema, slot_at
 from onnxeval.tensors import type_proto
 from onnxeval.values import EmptyOptional, Sequence, type_of

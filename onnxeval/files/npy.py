@@ -1,13 +1,55 @@
-"""Arrays in NumPy's own format, which knows neither ONNX's narrow types nor its strings."""
+"""NumPy's formats: `.npy` holds one array, `.npz` arrays under names. Neither knows ONNX's narrow types or strings."""
 
 from __future__ import annotations
 
-from typing import Any
+import zipfile
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from onnxeval.dtypes import NAMES, STRING, SUB_BYTE_BITS, DType, Tensor, integer_range, is_signed, name_of
-from onnxeval.values import OptionalType, TensorType, ValueType
+from onnxeval.values import OptionalType, TensorType, Value, ValueType
+
+from .source import Reading, Source
+
+#: Opens the bytes of a file, anew for each value.
+Opener = Callable[[], BinaryIO]
+
+
+class NpyFile(Source):
+    """One array in NumPy's own format."""
+
+    def __init__(self, label: str, reading: Reading, open_file: Opener) -> None:
+        super().__init__(label, reading)
+        self._open = open_file
+
+    def _read(self, _name: str, wanted: ValueType | None) -> Value:
+        with self._open() as file:
+            return as_declared(read_array(file), wanted)
+
+
+class NpzFile(Source):
+    """Arrays under names in a zip archive."""
+
+    def __init__(self, label: str, reading: Reading, open_file: Opener) -> None:
+        super().__init__(label, reading)
+        self._open = open_file
+
+    def names(self) -> list[str]:
+        with self.failures(), self._open() as file, zipfile.ZipFile(file) as archive:
+            return [member.removesuffix(".npy") for member in archive.namelist()]
+
+    def value_of(self, name: str) -> str:
+        return f"{self.label}:{name}"
+
+    def _read(self, name: str, wanted: ValueType | None) -> Value:
+        with self._open() as file, zipfile.ZipFile(file) as archive:
+            member = f"{name}.npy"
+            if member not in archive.namelist():
+                raise ValueError("not an array")
+            with archive.open(member) as data:
+                return as_declared(read_array(data), wanted)
 
 
 def read_array(file: Any) -> Tensor:

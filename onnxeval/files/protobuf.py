@@ -5,6 +5,7 @@ Raises ValueError for what cannot be read or written.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from onnxeval.dtypes import ELEMENT_TYPES, STRING, SUB_BYTE_BITS, Tensor
 from onnxeval.errors import ModelError
 from onnxeval.tensors import array_from, map_from, optional_from, sequence_from
 from onnxeval.values import EmptyOptional, MapType, OptionalType, Sequence, SequenceType, Value, ValueType
+
+from .source import Reading, Source
 
 _SEQUENCE_FIELDS: dict[type, tuple[int, str]] = {
     TensorProto: (SequenceProto.TENSOR, "tensor_values"),
@@ -27,6 +30,17 @@ _OPTIONAL_FIELDS: dict[type, tuple[int, str]] = {
     SequenceProto: (OptionalProto.SEQUENCE, "sequence_value"),
     MapProto: (OptionalProto.MAP, "map_value"),
 }
+
+
+class ProtoFile(Source):
+    """One value as a protobuf message of ONNX."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        super().__init__(str(path), reading)
+        self._path = path
+
+    def _read(self, _name: str, wanted: ValueType | None) -> Value:
+        return parse_value(self._path.read_bytes(), wanted)[1]
 
 
 def parse_value(data: bytes, value_type: ValueType | None) -> tuple[str, Value]:

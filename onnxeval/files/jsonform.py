@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from onnxeval.dtypes import STRING, Tensor, name_of
+from onnxeval.dtypes import STRING, Tensor, comparable, name_of
 from onnxeval.values import EmptyOptional, MapType, OptionalType, SequenceType, Value, ValueType, type_of
-
-from .digits import comparable
 
 
 def document(content: dict[str, Any]) -> str:

@@ -99,7 +99,7 @@ class Folder(Target):
             with Path(f"{stem}.npy").open("xb") as file:
                 np.lib.format.write_array(file, _as_numpy(value), allow_pickle=False)
             return
-        from onnxeval.protofiles import message_of
+        from onnxeval.files.protobuf import message_of
 
         Path(f"{stem}.pb").write_bytes(message_of(value, name, value_type).SerializeToString())
         notes.append(f"{name} is {describe(value)}, which .npy cannot hold: it is saved as {file_stem(name)}.pb")

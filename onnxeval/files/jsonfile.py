@@ -1,0 +1,49 @@
+"""Values in JSON: as `--format json` prints them, or bare as they are typed in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from onnxeval.values import Value, ValueType
+
+from .literals import from_json, parse_json
+from .source import Reading, Source
+
+_SHOWN = 40
+
+
+class JsonFile(Source):
+    """What `--format json` prints (its outputs' names are the names), or a bare value as in a literal."""
+
+    def __init__(self, path: Path, reading: Reading) -> None:
+        super().__init__(str(path), reading)
+        with self.failures():
+            content = parse_json(path.read_bytes())
+        self._content = content
+        self._entries: dict[str, Any] | None = None
+        outputs = content.get("outputs") if isinstance(content, dict) else None
+        if isinstance(outputs, list) and all(map(_is_entry, outputs)):
+            self._entries = {entry["name"]: entry for entry in outputs}
+
+    def names(self) -> list[str] | None:
+        return None if self._entries is None else list(self._entries)
+
+    def _read(self, name: str, wanted: ValueType | None) -> Value:
+        return from_json(self._content if self._entries is None else self._entries[name], wanted)
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("name"), str)
+
+
+class Literal(Source):
+    """A value that was typed."""
+
+    def __init__(self, text: str, reading: Reading) -> None:
+        super().__init__(text if len(text) <= _SHOWN else text[:_SHOWN] + "…", reading)
+        with self.failures():
+            self._content = parse_json(text)
+
+    def _read(self, _name: str, wanted: ValueType | None) -> Value:
+        return from_json(self._content, wanted)

@@ -1,0 +1,95 @@
+"""What every place that values are read from has in common.
+
+A `Source` holds one value, or several under names; each is read against the type that is wanted of it. Whatever is
+wrong with a file is an InputError that names it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from onnxeval.errors import InputError, OnnxEvalError
+from onnxeval.values import Value, ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read what neither a file nor the wanted type decides.
+
+    ``cast`` allows elements to change their type; ``seed`` is what generators start from, ``sizes`` are those of
+    symbolic dimensions. ``notes`` gathers what the user should hear of.
+    """
+
+    cast: bool = False
+    seed: int = 0
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+class Source(ABC):
+    """Something that values are read from; ``label`` is what messages call it."""
+
+    def __init__(self, label: str, reading: Reading) -> None:
+        self.label = label
+        self.reading = reading
+
+    def names(self) -> list[str] | None:
+        """The names of the values inside; None where it holds one value without a name."""
+        return None
+
+    def value_of(self, _name: str) -> str:
+        """The VALUE that means the one under ``name``, "" where there is none."""
+        return ""
+
+    @abstractmethod
+    def _read(self, name: str, wanted: ValueType | None) -> Value:
+        """The value as the format holds it, under ``name`` (any, where there are no names)."""
+
+    def read(self, name: str, wanted: ValueType | None) -> Value:
+        """The value under ``name`` (any, where there are no names) as the wanted type.
+
+        Raises InputError where it cannot be read, or is of another type and no cast is allowed.
+        """
+        from .matching import matched
+
+        with self.failures(name if self.names() is not None else ""):
+            return matched(self._read(name, wanted), wanted, self.reading, self.label)
+
+    def error(self, reason: object, hint: str = "") -> InputError:
+        return InputError(f"{self.label}: {reason}", hint=hint)
+
+    @contextmanager
+    def failures(self, name: str = "") -> Iterator[None]:
+        """Whatever a broken file makes its reader raise becomes an InputError that names it."""
+        try:
+            yield
+        except CastNeededError as error:
+            raise self.error(f"{name}: {error}" if name else error, error.hint) from None
+        except OnnxEvalError:
+            raise
+        except Exception as error:  # NumPy, zipfile, zlib, json and protobuf raise some twelve kinds for broken files
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise self.error(f"{name}: {reason}" if name else reason) from error
+
+
+class CastNeededError(ValueError):
+    """The elements are of another type than wanted; ``hint`` says what would convert them."""
+
+    hint = "--cast converts them"
+
+
+class Member(Source):
+    """One of the values of another source."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        super().__init__(f"{source.label}:{name}", source.reading)
+        names = source.names() or []
+        if name not in names:
+            raise source.error(f"there is no {name!r} in it", f"it holds: {', '.join(names) or 'nothing'}")
+        self._source, self._name = source, name
+
+    def _read(self, _name: str, wanted: ValueType | None) -> Value:
+        return self._source.read(self._name, wanted)
