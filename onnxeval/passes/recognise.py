@@ -1,0 +1,251 @@
+"""Operators that a model spells out in smaller ones become one step: activations, normalisations, attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from onnxeval.passes._kernels import attend, rotate_halves
+from onnxeval.passes._patterns import Match, Matcher, operators_of, parsed
+from onnxeval.passes._rewrite import Evaluate, count_readers, op_type, producers_of, rebuilt
+from onnxeval.plan import NOTHING, Plan, Step
+from onnxeval.registry import STANDARD, Kernel
+from onnxeval.schema import Schema, find_schema, newest_opset
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a step runs, on which values."""
+
+    kernel: Kernel
+    inputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    schema: Schema | None = None
+
+
+#: What an expression becomes; None where an attribute or a constant is not as it must be.
+Build: TypeAlias = Callable[[Match, Matcher], Operation | None]
+
+
+def recognise(plan: Plan, _: Evaluate) -> Plan:
+    """The plan with the expressions of `RULES` as one step each; a step inside that others read keeps it from it."""
+    there = {op_type(step) for step in plan.steps}
+    by_root: dict[str, list[tuple[str, Build]]] = {}
+    for text, build in RULES:
+        if operators_of(text) <= there:
+            for op in _roots(text):
+                by_root.setdefault(op, []).append((text, build))
+    if not by_root:
+        return plan
+    steps: list[Step | None] = list(plan.steps)
+    places = {id(step): place for place, step in enumerate(plan.steps)}
+    matcher = Matcher(plan.constants, producers_of(plan.steps), count_readers(plan))
+    # From the end, so that the widest expression is found before those inside it
+    for place in range(len(steps) - 1, -1, -1):
+        step = steps[place]
+        if step is None or step is not plan.steps[place]:
+            continue
+        for text, build in by_root.get(op_type(step), ()):
+            match = matcher.find(text, step)
+            if match is None or any(steps[places[id(part)]] is not part for part in match.steps):
+                continue
+            operation = build(match, matcher)
+            if operation is not None:
+                for part in match.steps:
+                    steps[places[id(part)]] = None
+                steps[place] = _as_step(operation, match)
+                break
+    found = [step for step in steps if step is not None]
+    return rebuilt(plan, found, plan.constants) if len(found) < len(steps) else plan
+
+
+def _roots(text: str) -> tuple[str, ...]:
+    """The operators that the last step of an expression may have."""
+    tree = parsed(text)
+    assert not isinstance(tree, str | float)
+    return ("Mul", "Div") if tree.op in ("Mul", "Div") else (tree.op,)
+
+
+def _as_step(operation: Operation, match: Match) -> Step:
+    root = match.steps[0]
+    return replace(
+        root,
+        label=" + ".join(step.label for step in reversed(match.steps)),
+        kernel=operation.kernel,
+        inputs=operation.inputs,
+        outputs=root.outputs[:1],
+        attributes=operation.attributes,
+        injected=frozenset(),
+        schema=operation.schema,
+        spelled_out=None,
+    )
+
+
+def _standard(op: str, *inputs: str, **attributes: Any) -> Operation | None:
+    """The newest version of an operator of the standard."""
+    schema = find_schema("", op, newest_opset(""))
+    if schema is None:
+        return None
+    STANDARD.load_section(schema.section)
+    return Operation(STANDARD[schema.key], inputs, attributes, schema)
+
+
+# Activations
+
+
+def _unary(op: str, **attributes: Any) -> Build:
+    return lambda match, _: _standard(op, match.names["x"], **attributes)
+
+
+# Normalisations: over the last axis, in float32, where the standard's operators compute as the expression does
+
+
+def _last_axis(step: Step, matcher: Matcher) -> bool:
+    """Whether a reduction is over the last axis alone and keeps it."""
+    if len(step.inputs) > 1:
+        given = matcher.constants.get(step.inputs[1])
+        axes = None if given is None else given.tolist()
+    else:
+        axes = step.attributes.get("axes")
+    return axes is not None and list(axes) == [-1] and step.attributes["keepdims"] == 1
+
+
+def _epsilon(match: Match, matcher: Matcher) -> float | None:
+    value = matcher.constants.get(match.names["epsilon"])
+    return None if value is None or value.size != 1 or value.dtype != np.float32 else float(value.item())
+
+
+def _is_vector(name: str, matcher: Matcher) -> bool:
+    value = matcher.constants.get(name)
+    return value is not None and value.dtype == np.float32 and value.ndim == 1 and value.size > 1
+
+
+def _reductions_fit(match: Match, matcher: Matcher) -> bool:
+    return all(_last_axis(step, matcher) for step in match.steps if op_type(step).startswith("Reduce"))
+
+
+def _layer_normalization(match: Match, matcher: Matcher) -> Operation | None:
+    names, epsilon = match.names, _epsilon(match, matcher)
+    if epsilon is None or not _reductions_fit(match, matcher):
+        return None
+    if not (_is_vector(names["scale"], matcher) and _is_vector(names["bias"], matcher)):
+        return None
+    inputs = (names["x"], names["scale"], names["bias"])
+    return _standard("LayerNormalization", *inputs, axis=-1, epsilon=epsilon, stash_type=1)
+
+
+def _rms_normalization(match: Match, matcher: Matcher) -> Operation | None:
+    names, epsilon = match.names, _epsilon(match, matcher)
+    if epsilon is None or not _reductions_fit(match, matcher) or not _is_vector(names["scale"], matcher):
+        return None
+    return _standard("RMSNormalization", names["x"], names["scale"], axis=-1, epsilon=epsilon, stash_type=1)
+
+
+def _softmax(match: Match, matcher: Matcher) -> Operation | None:
+    return _standard("Softmax", match.names["x"], axis=-1) if _reductions_fit(match, matcher) else None
+
+
+# Attention
+
+
+def _attention(match: Match, matcher: Matcher) -> Operation | None:
+    guarded = any(op_type(step) == "IsNaN" for step in match.steps)
+    softmax = match.only("Softmax")
+    if softmax.schema is None or softmax.schema.key.since_version < 13 or softmax.attributes["axis"] != -1:
+        return None
+    scale = 1.0
+    for name, inverse in (("scale", False), ("divisor", True)):
+        if name in match.names:
+            value = matcher.constants.get(match.names[name])
+            if value is None or value.size != 1 or value.ndim > 1 or value.dtype.kind != "f" or not value.item():
+                return None
+            scale = 1 / float(value.item()) if inverse else float(value.item())
+    inputs = tuple(match.names[name] for name in ("query", "key", "value", "mask") if name in match.names)
+    return Operation(attend, inputs, {"scale": scale, "nan_to_zero": guarded})
+
+
+def _rotation(match: Match, matcher: Matcher) -> Operation | None:
+    """Both slices over the last axis, from and to the half of it: of a size that the angles' last axis has."""
+    bounds = []
+    for half in ("second", "first"):
+        for what in ("start", "end", "axis", "step"):
+            value = matcher.constants.get(match.names[f"{half}_{what}"])
+            if value is None or value.size != 1:
+                return None
+            bounds.append(int(value.item()))
+    second, end, second_axis, second_step, first, half_size, first_axis, first_step = bounds
+    angles = matcher.constants.get(match.names["cos"])
+    concat = match.only("Concat")
+    fits = second == half_size > 0 == first and second_axis == first_axis == concat.attributes["axis"] == -1
+    if not fits or second_step != 1 or first_step != 1 or end < 2 * half_size:
+        return None
+    if angles is None or angles.shape[-1:] != (2 * half_size,):
+        return None
+    return Operation(rotate_halves, tuple(match.names[name] for name in ("x", "cos", "sin")), NOTHING)
+
+
+_GELU = _unary("Gelu", approximate="none")
+_GELU_TANH = _unary("Gelu", approximate="tanh")
+_SQRT_2 = "1.4142135623730951"
+_INNER_TANH = "Tanh(0.7978845608028654 * (x + 0.044715 * {cube}))"
+_DEVIATION = "(x - ReduceMean(x))"
+
+#: Expressions and what they become, wider ones before those inside them.
+RULES: tuple[tuple[str, Build], ...] = (
+    *(
+        (text, _GELU)
+        for text in (
+            f"x * (Erf(x / {_SQRT_2}) + 1) * 0.5",
+            f"x * ((Erf(x / {_SQRT_2}) + 1) * 0.5)",
+            f"x * 0.5 * (Erf(x / {_SQRT_2}) + 1)",
+        )
+    ),
+    *(
+        (text.format(_INNER_TANH.format(cube=cube)), _GELU_TANH)
+        for text in ("x * 0.5 * ({} + 1)", "x * ({} + 1) * 0.5", "x * (({} + 1) * 0.5)")
+        for cube in ("x ** 3", "x * x * x", "(x * (x * x))")
+    ),
+    ("x * Sigmoid(x)", _unary("Swish", alpha=1.0)),
+    *(
+        (text, _unary("HardSwish"))
+        for text in ("x * Clip(x + 3, 0, 6) / 6", "x * (Clip(x + 3, 0, 6) / 6)", "x / 6 * Clip(x + 3, 0, 6)")
+    ),
+    ("x * HardSigmoid(x)", lambda match, _: _hard_swish(match)),
+    *(
+        (f"{deviation_over_root} * scale + bias", _layer_normalization)
+        for deviation_over_root in (
+            f"{_DEVIATION} / Sqrt(ReduceMean({_DEVIATION} ** 2) + epsilon)",
+            f"{_DEVIATION} * (1 / Sqrt(ReduceMean({_DEVIATION} ** 2) + epsilon))",
+        )
+    ),
+    ("x / Sqrt(ReduceMean(x ** 2) + epsilon) * scale", _rms_normalization),
+    ("x * (1 / Sqrt(ReduceMean(x ** 2) + epsilon)) * scale", _rms_normalization),
+    ("Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x)))", _softmax),
+    *(
+        (f"MatMul({weights.format(scores)}, value)", _attention)
+        for weights in ("Where(IsNaN(Softmax({0})), 0, Softmax({0}))", "Softmax({0})")
+        for scores in (
+            "MatMul(query, key) * scale + mask",
+            "MatMul(query, key) / divisor + mask",
+            "MatMul(query, key) * scale",
+            "MatMul(query, key) / divisor",
+            "MatMul(query, key) + mask",
+            "MatMul(query, key)",
+        )
+    ),
+    (
+        "x * cos + Concat(Neg(Slice(x, second_start, second_end, second_axis, second_step)), "
+        "Slice(x, first_start, first_end, first_axis, first_step)) * sin",
+        _rotation,
+    ),
+)
+
+
+def _hard_swish(match: Match) -> Operation | None:
+    curve = match.only("HardSigmoid").attributes
+    # alpha is stored as a float32
+    fits = abs(curve["alpha"] - 1 / 6) < 1e-7 and curve["beta"] == 0.5
+    return _standard("HardSwish", match.names["x"]) if fits else None

@@ -1,0 +1,210 @@
+"""Expressions that models spell out become one step that computes the same, and near misses stay as they are."""
+
+import numpy as np
+import pytest
+from onnx import numpy_helper, parser
+
+import onnxeval
+
+HEADER = '<ir_version: 10, opset_import: ["" : {opset}]>\n'
+
+
+def model(inputs: str, body: str, opset: int = 20, constants: dict | None = None, outputs: str = "float[*] y"):
+    text = HEADER.format(opset=opset) + f"g ({inputs}) => ({outputs.replace('[*]', '')}) {{\n{body}\n}}"
+    proto = parser.parse_model(text)
+    for name, value in (constants or {}).items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    return onnxeval.load(proto)
+
+
+def operators(plan) -> list[str]:
+    return [step.schema.key.op_type if step.schema else step.kernel.__name__ for step in plan.steps]
+
+
+def f(value) -> np.ndarray:
+    return np.float32(value)
+
+
+X = np.random.default_rng(7).normal(0, 3, (2, 3, 8)).astype(np.float32)
+VECTOR = np.random.default_rng(8).normal(1, 0.2, 8).astype(np.float32)
+C = {
+    "one": f(1),
+    "half": f(0.5),
+    "two": f(2),
+    "three": f(3),
+    "six": f(6),
+    "zero": f(0),
+    "sixth": f(1 / 6),
+    "root2": f(2**0.5),
+    "inverse_root2": f(0.5**0.5),
+    "c": f(0.044715),
+    "k": f(0.7978845608),
+    "eps": f(1e-5),
+    "gamma": VECTOR,
+    "beta": VECTOR[::-1].copy(),
+    "last": np.array([-1]),
+}
+
+MEAN = "m = ReduceMean<axes=[-1]>(x)\nd = Sub(x, m)\n"
+SPELLED = {
+    "gelu": ("Gelu", 17, "a = Div(x, root2)\nb = Erf(a)\nc1 = Add(b, one)\ne = Mul(x, c1)\ny = Mul(e, half)"),
+    "gelu, half first": (
+        "Gelu",
+        17,
+        "h = Mul(half, x)\na = Mul(x, inverse_root2)\nb = Erf(a)\nc1 = Add(one, b)\ny = Mul(h, c1)",
+    ),
+    "gelu, half inside": (
+        "Gelu",
+        17,
+        "a = Div(x, root2)\nb = Erf(a)\nc1 = Add(b, one)\ne = Mul(c1, half)\ny = Mul(e, x)",
+    ),
+    "gelu by tanh": (
+        "Gelu",
+        17,
+        "p = Pow(x, three)\nq = Mul(c, p)\nr = Add(x, q)\ns = Mul(r, k)\n"
+        "t = Tanh(s)\nu = Add(t, one)\nv = Mul(x, u)\ny = Mul(v, half)",
+    ),
+    "silu": ("Swish", 17, "s = Sigmoid(x)\ny = Mul(s, x)"),
+    "hard swish": ("HardSwish", 17, "a = Add(x, three)\nb = Clip(a, zero, six)\nc1 = Mul(x, b)\ny = Div(c1, six)"),
+    "hard swish, sixth": (
+        "HardSwish",
+        17,
+        "a = Add(x, three)\nb = Clip(a, zero, six)\nc1 = Mul(b, sixth)\ny = Mul(c1, x)",
+    ),
+    "hard swish, opset 9": (
+        "HardSwish",
+        9,
+        "a = Add(x, three)\nb = Clip<min=0.0, max=6.0>(a)\nc1 = Mul(x, b)\ny = Div(c1, six)",
+    ),
+    "hard swish, hard sigmoid": ("HardSwish", 17, "a = HardSigmoid<alpha=0.16666667, beta=0.5>(x)\ny = Mul(x, a)"),
+    "layer normalisation": (
+        "LayerNormalization",
+        13,
+        MEAN + "q = Pow(d, two)\nv = ReduceMean<axes=[-1]>(q)\nw = Add(v, eps)\n"
+        "r = Sqrt(w)\nn = Div(d, r)\ng1 = Mul(n, gamma)\ny = Add(g1, beta)",
+    ),
+    "layer normalisation, two differences": (
+        "LayerNormalization",
+        18,
+        "m = ReduceMean(x, last)\nd = Sub(x, m)\nd2 = Sub(x, m)\n"
+        "q = Mul(d2, d2)\nv = ReduceMean(q, last)\nw = Add(v, eps)\n"
+        "r = Sqrt(w)\nn = Div(d, r)\ng1 = Mul(gamma, n)\ny = Add(beta, g1)",
+    ),
+    "root mean square": (
+        "RMSNormalization",
+        18,
+        "q = Pow(x, two)\nv = ReduceMean(q, last)\nw = Add(v, eps)\n"
+        "r = Sqrt(w)\ni = Reciprocal(r)\nn = Mul(x, i)\ny = Mul(gamma, n)",
+    ),
+    "softmax": (
+        "Softmax",
+        13,
+        "m = ReduceMax<axes=[-1]>(x)\nd = Sub(x, m)\ne = Exp(d)\ns = ReduceSum(e, last)\ny = Div(e, s)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_an_expression_is_one_step(name):
+    expected, opset, body = SPELLED[name]
+    spelled = model("float[2,3,8] x", body, opset, C)
+    assert operators(spelled.plan()) == [expected]
+    (step,) = spelled.plan().steps
+    assert step.label.count(" + ") == body.count("\n")
+    wanted = spelled.run({"x": X}, reference=True)["y"]
+    np.testing.assert_allclose(spelled.run({"x": X})["y"], wanted, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", SPELLED)
+def test_a_value_that_is_asked_for_stays(name):
+    """Each value inside an expression, asked for, is what the readable path gives."""
+    _, opset, body = SPELLED[name]
+    spelled = model("float[2,3,8] x", body, opset, C)
+    for line in body.splitlines():
+        value = line.split(" = ")[0]
+        both = [spelled.run({"x": X}, [value, "y"], reference=reference) for reference in (False, True)]
+        for key in both[0]:
+            np.testing.assert_allclose(both[0][key], both[1][key], rtol=2e-5, atol=2e-6)
+
+
+NEAR = {
+    "another number": (17, "a = Div(x, half)\nb = Erf(a)\nc1 = Add(b, one)\ne = Mul(x, c1)\ny = Mul(e, half)"),
+    "another value": (17, "z = Neg(x)\ns = Sigmoid(z)\ny = Mul(s, x)"),
+    "another axis": (
+        13,
+        "m = ReduceMean<axes=[1]>(x)\nd = Sub(x, m)\nq = Pow(d, two)\nv = ReduceMean<axes=[1]>(q)\nw = Add(v, eps)\n"
+        "r = Sqrt(w)\nn = Div(d, r)\ng1 = Mul(n, gamma)\ny = Add(g1, beta)",
+    ),
+    "other bounds": (17, "a = Add(x, three)\nb = Clip(a, half, six)\nc1 = Mul(x, b)\ny = Div(c1, six)"),
+    "another slope": (17, "a = HardSigmoid<alpha=0.2, beta=0.5>(x)\ny = Mul(x, a)"),
+    "a reader more": (17, "s = Sigmoid(x)\nt = Mul(s, x)\ny = Add(t, s)"),
+}
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_a_near_miss_stays(name):
+    opset, body = NEAR[name]
+    spelled = model("float[2,3,8] x", body, opset, C)
+    assert len(spelled.plan().steps) == len(spelled.plan(reference=True).steps)
+
+
+SCORES = "s = MatMul(q, kt)\nt = Div(s, two)\nu = Add(t, mask)\np = Softmax<axis=-1>(u)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "zeros"),
+    [
+        (SCORES + "y = MatMul(p, v)", False),
+        (SCORES + "i = IsNaN(p)\nw = Where(i, zero, p)\ny = MatMul(w, v)", True),
+        ("s = MatMul(q, kt)\nu = Add(s, mask)\np = Softmax<axis=-1>(u)\ny = MatMul(p, v)", False),
+        ("s = MatMul(q, kt)\nt = Mul(two, s)\np = Softmax<axis=-1>(t)\ny = MatMul(p, v)", False),
+    ],
+)
+def test_attention(body, zeros):
+    rng = np.random.default_rng(1)
+    spelled = model("float[1,2,4,8] q, float[1,2,8,5] kt, float[1,2,5,3] v, float[1,1,4,5] mask", body, 17, C)
+    feeds = {
+        n: rng.normal(size=s).astype(np.float32)
+        for n, s in (("q", (1, 2, 4, 8)), ("kt", (1, 2, 8, 5)), ("v", (1, 2, 5, 3)))
+    }
+    feeds["mask"] = np.where(rng.random((1, 1, 4, 5)) < 0.3, -np.inf, 0).astype(np.float32)
+    feeds["mask"][0, 0, 2] = -np.inf  # a row that sees nothing
+    assert operators(spelled.plan()) == ["attend"]
+    result, wanted = (spelled.run(feeds, reference=reference)["y"] for reference in (False, True))
+    np.testing.assert_allclose(result, wanted, rtol=2e-5, atol=2e-6)
+    assert np.isnan(result[0, :, 2]).all() != (zeros or "mask" not in body)
+
+
+def test_rotary():
+    body = (
+        "b = Slice(x, four, eight, last, step)\nn = Neg(b)\na = Slice(x, none, four, last, step)\n"
+        "r = Concat<axis=-1>(n, a)\ns = Mul(r, sin)\nc1 = Mul(x, cos)\ny = Add(c1, s)"
+    )
+    angles = np.random.default_rng(3).uniform(0, 6, (3, 8))
+    constants = {
+        **C,
+        "four": np.array([4]),
+        "eight": np.array([2**62]),
+        "none": np.array([0]),
+        "step": np.array([1]),
+        "sin": np.sin(angles).astype(np.float32),
+        "cos": np.cos(angles).astype(np.float32),
+    }
+    spelled = model("float[2,3,8] x", body, 17, constants)
+    assert operators(spelled.plan()) == ["rotate_halves"]
+    one, other = (spelled.run({"x": X}, reference=reference)["y"] for reference in (False, True))
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "double"])
+def test_other_types(dtype):
+    numpy_type = {"double": np.float64}.get(dtype, np.float16)
+    constants = {name: np.asarray(value).astype(numpy_type) if name != "last" else value for name, value in C.items()}
+    for name, (_, opset, body) in SPELLED.items():
+        if "opset 9" in name:
+            continue
+        spelled = model(f"{dtype}[2,3,8] x", body, opset, constants, f"{dtype}[*] y")
+        one, other = (spelled.run({"x": X.astype(numpy_type)}, reference=reference)["y"] for reference in (False, True))
+        assert one.dtype == other.dtype == numpy_type
+        tolerance = 2e-2 if numpy_type == np.float16 else 1e-6
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
