@@ -15,6 +15,7 @@ FLOORS = {
     "values": 1,
     "threads": 1,
     "results": 2,
+    "comparing": 2,
     "external": 1,
     "bulk": 1,
     "tensors": 2,
