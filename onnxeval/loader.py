@@ -19,6 +19,8 @@ from onnx import ModelProto, TensorProto
 
 from onnxeval.bulk import LARGE_FILE, Held, read_apart
 from onnxeval.errors import ModelError
+from onnxeval.lookalikes import looks_like, other_message
+from onnxeval.wire import broken_place
 
 
 class Loaded(NamedTuple):
@@ -111,9 +113,22 @@ def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
             warnings.simplefilter("ignore")  # onnx calls its text format experimental each time
             proto: Any = onnx.load_model_from_string(data, file_format)
     except Exception as error:
+        hint = looks_like(data, file_format)
         reason = error.args[0].decode(errors="replace") if _holds_bytes(error) else str(error)
-        raise ModelError(f"{source} is not an ONNX model ({file_format}): {reason}", hint=_looks_like(data)) from error
+        if file_format == "protobuf":
+            if not hint:
+                _refuse_other_message(data, source)
+            reason = broken_place(data) or reason
+        raise ModelError(f"{source} is not an ONNX model ({file_format}): {reason}", hint=hint) from error
+    if file_format == "protobuf" and not proto.HasField("graph"):
+        _refuse_other_message(data, source)
     return proto  # type: ignore[no-any-return]  # onnx leaves it untyped
+
+
+def _refuse_other_message(data: bytes, source: str) -> None:
+    what, hint = other_message(data)
+    if what:
+        raise ModelError(f"{source} is not an ONNX model but {what}", hint=hint)
 
 
 _BRACKETS = re.compile(rb'"(?:\\.|[^"\\])*"|#[^\n]*|=>|[(<{\[]|[)>}\]]', re.DOTALL)
@@ -134,19 +149,6 @@ def _nesting(text: bytes) -> int:
 def _holds_bytes(error: Exception) -> bool:
     """Whether the message is bytes, as that of onnx's parser of text is."""
     return len(error.args) == 1 and isinstance(error.args[0], bytes)
-
-
-def _looks_like(data: bytes) -> str:
-    """A word on files that people take for models."""
-    signs = (
-        (b"PK\x03\x04", "this is a zip archive (a PyTorch .pt or .npz file?)"),
-        (b"\x89HDF", "this is an HDF5 file (a Keras model?)"),
-        (b"version https://git-lfs", "this is a Git LFS pointer; fetch the file with `git lfs pull`"),
-        (b"<", "this looks like an HTML or XML page, perhaps a download that failed"),
-        (b"\x93NUMPY", "this is a NumPy array, not a model"),
-        (b"ORTM", "this is onnxruntime's own format, not ONNX"),
-    )
-    return next((text for sign, text in signs if data.startswith(sign) or data[4:8] == sign), "")
 
 
 def _refuse_nonsense(loaded: Loaded) -> None:

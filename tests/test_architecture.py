@@ -18,6 +18,8 @@ FLOORS = {
     "comparing": 2,
     "external": 1,
     "bulk": 1,
+    "lookalikes": 0,
+    "wire": 0,
     "tensors": 2,
     "registry": 2,
     "plugins": 2,
@@ -47,6 +49,8 @@ FLOORS = {
 }
 ONNX_READERS = {
     "bulk",
+    "lookalikes",
+    "wire",
     "constants",
     "functions",
     "attributes",

@@ -30,7 +30,7 @@ def read_source(model: str | os.PathLike[str] | bytes | ModelProto) -> Source:
     try:
         return Source(name, parse_model(model))
     except ModelError as error:
-        return Source(name, None, str(error).removeprefix(name).strip(), error.hint)
+        return Source(name, None, str(error).removeprefix("the ").removeprefix(name).strip(), error.hint)
 
 
 @rule("file/unreadable", "error", Source)
@@ -38,7 +38,7 @@ def unreadable(source: Source) -> Faults:
     """The file cannot be opened, is empty or cut short, or does not parse as a model.
 
     Why: nothing else can be said of it. It is often a download that failed, a pointer of Git LFS, or another format
-    under the name of a model; the message and the hint tell what it looks like.
+    under the name of a model; the message tells where it breaks, the hint what it looks like.
 
     Mend: fetch or export the file again. The suffix decides how it is read: `.onnxtxt`, `.textproto` and `.json` are
     text, anything else is protobuf. Models nested deeper than protobuf parses (about 30 graphs in one another) cannot

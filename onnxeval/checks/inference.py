@@ -253,7 +253,7 @@ class Inference:
             if not is_told and UNKNOWN not in inputs and not any(UNKNOWN in result for result in results):
                 self._tell(judge(_refusal(node, schema, inputs, error)))
             return guessed_outputs(schema, inputs, count, self._table)
-        if UNKNOWN in outputs and not schema.definition.has_type_and_shape_inference_function:
+        if not schema.definition.has_type_and_shape_inference_function and any(o.shape is None for o in outputs):
             outputs = self._outputs_of_body(node, proto, schema, inputs, outputs)
         if count == 1 and (elements := self._elements(proto, schema, inputs)) is not None:
             outputs = [elements]

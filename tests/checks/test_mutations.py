@@ -19,6 +19,7 @@ REFUSED_BY_ONNX_ALONE = {
     "Output 0 is out of bounds": "a call may take fewer outputs than its function has, none even",
     "(op_type:MeanVarianceNormalization": "the function body in onnx's schema fails onnx's own inference",
     "whereas model imports version 1": "a domain that only functions use need not be imported by the model",
+    "No opset import for domain  optype": "before IR version 3 a model imports no opset and means the first",
 }
 
 

@@ -259,6 +259,9 @@ def test_attributes_of_a_call_reach_the_body() -> None:
 def test_operators_without_inference_of_their_own() -> None:
     """Their schema's function body tells the shape."""
     assert only(of("float[2,3] x, float[3] z", "y = GreaterOrEqual(x, z)", "bool[3,3]")).rule == "type/declared-output"
+    line = "y = MeanVarianceNormalization<axes = [0]>(x)"
+    assert check(of("float[5,2] x", line, "float[5,2]")) == []
+    assert only(of("float[5,2] x", line, "float[5,2,1]")).rule == "type/declared-output"
 
 
 def test_sparse_initializers_are_dense_to_their_readers() -> None:
