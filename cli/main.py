@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Run a model and print or save its outputs."),
     "bench": ("bench", "Measure a model: time, memory, and how others do."),
     "check": ("check", "List every defect of a model, each with its place and a hint."),
+    "inspect": ("inspect", "Show what a model is made of, and what running it costs."),
     "ops": ("ops", "Look up operators: versions, types, attributes, what changed."),
 }
 

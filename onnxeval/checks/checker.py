@@ -67,12 +67,12 @@ def check(
     source = read_source(model)
     if source.loaded is None:
         return only(judge(source), rules)
-    with _garbage_left_lying():
+    with garbage_left_lying():
         return only(Check(source.loaded).run(), rules)
 
 
 @contextmanager
-def _garbage_left_lying() -> Iterator[None]:
+def garbage_left_lying() -> Iterator[None]:
     """No collections meanwhile: among many small objects that all live on they take a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -84,17 +84,21 @@ def _garbage_left_lying() -> Iterator[None]:
 
 
 class Check:
-    """One check of one model. ``values`` is what is known of the main graph's values when it has run."""
+    """One check of one model, which ``inference`` walks through.
 
-    def __init__(self, loaded: Loaded) -> None:
-        self._model = Model(loaded.proto, loaded.source, loaded.folders)
+    ``values`` is what is known of the main graph's values when it has run.
+    """
+
+    def __init__(self, loaded: Loaded, inference: type[Inference] = Inference) -> None:
+        self._inference = inference
+        self.model = Model(loaded.proto, loaded.source, loaded.folders)
         self._findings: list[Finding] = []
         self._faulty: set[Holder] = set()
         self._doubtful: set[Node] = set()
         self.values = Types()
 
     def run(self) -> list[Finding]:
-        model = self._model
+        model = self.model
         self._judge(model)
         self._judge(model.imports)
         for function_view in model.functions:
@@ -102,9 +106,9 @@ class Check:
             self._judge(function_view.scope.imports)
         for scope in model.scopes():
             self._judge_scope(scope)
-        inference = Inference(model, self._faulty, self._doubtful)
-        self._findings += inference.run()
-        self.values = inference.values
+        self.walk = self._inference(model, self._faulty, self._doubtful)
+        self._findings += self.walk.run()
+        self.values = self.walk.values
         return self._findings
 
     def _judge(self, part: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 from onnx import AttributeProto, TensorProto
 
 from onnxeval.checks.known import ABSENT, Known
-from onnxeval.dtypes import Tensor
+from onnxeval.dtypes import DType, Tensor
 from onnxeval.errors import ModelError
 from onnxeval.registry import STANDARD, signature_of
 from onnxeval.schema import Schema, attribute_values
 from onnxeval.values import TensorType
 
+_MOST_ELEMENTS = 1024
 #: Operators that look at the shape of their input alone.
 _OF_SHAPE = frozenset({"Shape", "Size"})
 
@@ -44,9 +46,14 @@ def carried(schema: Schema, inputs: Sequence[Known], attributes: Iterable[Attrib
     """
     if not schema.definition.has_data_propagation_function or len(schema.outputs) != 1:
         return None
+    return evaluated(schema, inputs, attributes)
+
+
+def evaluated(schema: Schema, inputs: Sequence[Known], attributes: Iterable[AttributeProto]) -> Tensor | None:
+    """What the kernel of a node with one output makes of elements that are known; None where they are not."""
     STANDARD.load_section(schema.section)
     kernel = STANDARD.get(schema.key)
-    if kernel is None or (signature := signature_of(kernel)).injected:
+    if kernel is None or not (signature := signature_of(kernel)).injected <= {"allocate"}:
         return None
     try:
         arrays = [_shaped(known) if schema.key.op_type in _OF_SHAPE else known.array for known in inputs]
@@ -54,9 +61,17 @@ def carried(schema: Schema, inputs: Sequence[Known], attributes: Iterable[Attrib
             return None
         padding = [None] * (0 if signature.variadic else len(signature.positional) - len(arrays))
         with np.errstate(all="ignore"):
-            return np.asarray(kernel(*arrays, *padding, **attribute_values(attributes, schema)))
-    except (ModelError, ValueError, TypeError):
+            injected = dict.fromkeys(signature.injected, _allocate)
+            return np.asarray(kernel(*arrays, *padding, **attribute_values(attributes, schema), **injected))
+    except (ModelError, ValueError, TypeError, IndexError, ArithmeticError):
         return None  # what is wrong with the numbers shows when the model runs
+
+
+def _allocate(shape: Sequence[int], dtype: DType) -> Tensor:
+    """Room for elements that are worth to be carried. Raises ValueError for more."""
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise ValueError(f"{math.prod(shape)} elements are not carried")
+    return np.empty(shape, dtype)
 
 
 def _shaped(known: Known) -> Tensor | None:

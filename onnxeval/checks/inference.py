@@ -159,6 +159,10 @@ class Inference:
                     known = self._settled(scope, node, name, known, *declared[name])
                 types[name] = known
             types[""] = ABSENT
+            self._walked(node, inputs, types, bindings)
+
+    def _walked(self, node: Node, inputs: tuple[Known, ...], types: Types, bindings: Bindings | None) -> None:
+        """What a walk does besides with each node, when its outputs are in ``types``: nothing."""
 
     def _in_order(self, scope: Scope) -> Iterable[Node]:
         """The nodes in the file's order, or in one that can run where the file's cannot."""
@@ -291,8 +295,7 @@ class Inference:
 
     def _call(self, function: Function, node: Node, proto: NodeProto, inputs: Sequence[Known]) -> list[Known]:
         """What a function makes of these inputs; its body is judged with their types."""
-        attributes = tuple(sorted(attribute.SerializeToString() for attribute in proto.attribute))
-        key = (function, tuple(inputs), attributes, len(node.outputs))
+        key = call_key(function, proto, inputs)
         if key in self._calls:
             return self._calls[key]
         self._calls[key] = outputs = [UNKNOWN] * len(node.outputs)
@@ -323,6 +326,12 @@ class Inference:
         outputs = self._call(function, node, proto, inputs)
         self._muted -= 1
         return [self._table.merged(one, other) for one, other in zip(outputs, inferred, strict=True)]
+
+
+def call_key(function: Function, proto: NodeProto, inputs: Sequence[Known]) -> Any:
+    """What calls have in common of which a function makes the same."""
+    attributes = tuple(sorted(attribute.SerializeToString() for attribute in proto.attribute))
+    return function, tuple(inputs), attributes, len(proto.output)
 
 
 def _refusal(node: Node, schema: Schema, inputs: Sequence[Known], error: Exception) -> Refusal:

@@ -1,0 +1,1 @@
+"""What a model is made of and what running it costs, told without running it."""
