@@ -67,7 +67,7 @@ def inspect(
     recorded = record(loaded)
     seen = pages.Seen(model, recorded, summarise(recorded), tuple(open_sizes(loaded.proto.graph)))
     if form == "json":
-        from .jsonform import document
+        from onnxeval.files.jsonform import document
 
         screen.write(document(pages.form(seen, cost_of(recorded))))
     elif tree or cost:
