@@ -281,7 +281,7 @@ class Compiler:
             outputs=tuple([name if name in wanted else "" for name in node.output]),
             attributes=attributes,
             subgraphs=subgraphs,
-            injected=signature.injected - {"n_outputs", "surroundings", "neighbours"},
+            injected=signature.injected - {"n_outputs", "surroundings", "neighbours", "prepared"},
             schema=schema,
         )
 

@@ -14,7 +14,7 @@ Kernel: TypeAlias = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
 
 #: Parameters that the executor supplies to kernels that name them; they are not attributes.
-INJECTED = frozenset({"n_outputs", "rng", "allocate", "surroundings", "neighbours"})
+INJECTED = frozenset({"n_outputs", "rng", "allocate", "surroundings", "neighbours", "prepared"})
 
 
 class OpKey(NamedTuple):
@@ -126,6 +126,25 @@ def op(op_type: str, *, versions: tuple[int, ...], domain: str = "") -> Callable
         return kernel
 
     return register
+
+
+def prepared_by(prepare: Callable[..., Any]) -> Callable[[K], K]:
+    """Let a kernel that names the parameter ``prepared`` be given what ``prepare`` makes of its constants, once.
+
+    The parameters of ``prepare`` are inputs and attributes of the kernel, under the names that they have there. Where
+    any of these inputs is no constant, and where passes are off, ``prepared`` keeps its default, None.
+    """
+
+    def mark(kernel: K) -> K:
+        kernel.prepare = prepare  # type: ignore[attr-defined]  # functools.wraps hands it on to what wraps the kernel
+        return kernel
+
+    return mark
+
+
+def preparation_of(kernel: Kernel) -> Callable[..., Any] | None:
+    """What `prepared_by` was given for a kernel."""
+    return getattr(kernel, "prepare", None)
 
 
 @cache

@@ -94,8 +94,10 @@ def _native(x: Tensor) -> Tensor:
 def _to_integer(x: Tensor, dtype: DType) -> Tensor:
     if dtype in SUB_BYTE_BITS:
         return _to_integer(np.rint(x), np.dtype(np.int64)).astype(dtype)
-    whole = np.trunc(x, dtype=np.float32 if x.dtype == np.float16 else x.dtype)
     lowest, highest = integer_range(dtype)
+    if x.size and x.min() > lowest - 1 and x.max() < highest + 1:  # NaN is neither
+        return x.astype(dtype)
+    whole = np.trunc(x, dtype=np.float32 if x.dtype == np.float16 else x.dtype)
     above = whole >= float(highest + 1)  # a power of two, unlike `highest`
     below = whole < float(lowest)
     outside = above | below | np.isnan(whole)

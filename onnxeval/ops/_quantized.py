@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._broadcast import broadcasts_to
+from onnxeval.ops._exact import right_factor
 from onnxeval.values import shape_text
 
 
@@ -27,6 +28,11 @@ def by_column(parameter: Tensor, matrix: Tensor, *, name: str) -> Tensor:
         return parameter.reshape(())
     shaped = parameter[None, :] if parameter.ndim == 1 else parameter
     return _checked(shaped, matrix, lone_axis=-2, name=name)
+
+
+def factor_of(b: Tensor, b_zero_point: Tensor | None) -> Tensor:
+    """The `right_factor` of a matrix; its zero point is one number or one a column."""
+    return right_factor(b, None if b_zero_point is None else by_column(b_zero_point, b, name="b_zero_point"))
 
 
 def _checked(parameter: Tensor, matrix: Tensor, *, lone_axis: int, name: str) -> Tensor:

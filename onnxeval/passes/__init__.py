@@ -10,11 +10,12 @@ from onnxeval.passes._rewrite import Evaluate, Pass
 from onnxeval.passes.drop_identities import drop_identities
 from onnxeval.passes.fold_batch_norm import fold_batch_norm
 from onnxeval.passes.fold_constants import fold_constants
+from onnxeval.passes.prepare import prepare
 from onnxeval.passes.recognise import recognise
 from onnxeval.passes.reuse_buffers import reuse_buffers
 from onnxeval.plan import Plan
 
-PASSES: tuple[Pass, ...] = (fold_constants, drop_identities, fold_batch_norm, recognise, reuse_buffers)
+PASSES: tuple[Pass, ...] = (fold_constants, drop_identities, fold_batch_norm, recognise, reuse_buffers, prepare)
 
 
 def optimise(plan: Plan, evaluate: Evaluate) -> Plan:

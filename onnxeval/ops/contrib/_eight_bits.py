@@ -7,9 +7,11 @@ import numpy as np
 from onnxeval.dtypes import DType, Tensor
 from onnxeval.ops._cast import convert
 from onnxeval.ops._scalar import scalar
-from onnxeval.ops.contrib._standard import standard
 
 EIGHT_BITS: tuple[DType, ...] = (np.dtype(np.uint8), np.dtype(np.int8))
+
+
+_TINY = np.finfo(np.float32).smallest_subnormal
 
 
 def distances(x: Tensor, zero_point: Tensor | float | None) -> Tensor:
@@ -41,10 +43,17 @@ def quantized(x: Tensor, scale: Tensor, zero_point: Tensor | None, dtype: DType,
     return convert(np.asarray(steps), dtype)
 
 
-def dynamically_quantized(x: Tensor) -> tuple[Tensor, float]:
+def dynamically_quantized(x: Tensor, axis: tuple[int, ...] | None = None) -> tuple[Tensor, Tensor]:
     """float32 -> how many steps of a scale each element is, and the scale: the range of ``x`` and 0 has 255 of them.
 
+    Both are float32. There is one scale for each place outside the axes; by default there is one.
     Source: DynamicQuantizeLinear-11.
     """
-    codes, scale, zero_point = standard("quantization", "DynamicQuantizeLinear", 11)(x)
-    return distances(codes, zero_point), float(scale)
+    low = np.minimum.reduce(x, axis, keepdims=True, initial=0)
+    high = np.maximum.reduce(x, axis, keepdims=True, initial=0)
+    scale = (high - low) / np.float32(255)
+    divisor = np.maximum(scale, _TINY)  # of nothing but zeros, the scale is 0, and so are the steps
+    most = np.float32(255) + np.rint(low / divisor)
+    steps = x / divisor
+    np.rint(steps, out=steps)
+    return np.minimum(steps, most, out=steps), scale

@@ -6,16 +6,25 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._cast import convert
-from onnxeval.ops._quantized import by_column, by_row
-from onnxeval.ops.contrib._eight_bits import EIGHT_BITS, distances, dynamically_quantized
+from onnxeval.ops._exact import distances
+from onnxeval.ops._quantized import by_column, by_row, factor_of
+from onnxeval.ops.contrib._eight_bits import EIGHT_BITS, dynamically_quantized
 from onnxeval.ops.contrib._standard import standard
 from onnxeval.ops.contrib._typed import FLOAT16, FLOAT32, microsoft_op
+from onnxeval.registry import prepared_by
 from onnxeval.values import shape_text
 
 
 @microsoft_op("DynamicQuantizeMatMul", "TQTQT", T=(FLOAT32,), Q=EIGHT_BITS)
+@prepared_by(factor_of)
 def dynamic_quantize_matmul(
-    a: Tensor, b: Tensor, b_scale: Tensor, b_zero_point: Tensor | None, bias: Tensor | None
+    a: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor | None,
+    bias: Tensor | None,
+    *,
+    prepared: Tensor | None = None,
 ) -> Tensor:
     """(..., M, K) x (..., K, N) -> (..., M, N): A is quantized as a whole, the sums of products are exact.
 
@@ -23,10 +32,12 @@ def dynamic_quantize_matmul(
     Source: com.microsoft.DynamicQuantizeMatMul-1.
     """
     left, scale = dynamically_quantized(a)
-    return _scaled_product(left, np.float64(scale), b, b_scale, b_zero_point, bias)
+    right = factor_of(b, b_zero_point) if prepared is None else prepared
+    return _scaled_product(left, scale.reshape(()), right, b_scale, bias)
 
 
 @microsoft_op("MatMulIntegerToFloat", "ABTTABT", A=EIGHT_BITS, B=EIGHT_BITS, T=(FLOAT32, FLOAT16))
+@prepared_by(factor_of)
 def matmul_integer_to_float(
     a: Tensor,
     b: Tensor,
@@ -35,6 +46,8 @@ def matmul_integer_to_float(
     a_zero_point: Tensor | None,
     b_zero_point: Tensor | None,
     bias: Tensor | None,
+    *,
+    prepared: Tensor | None = None,
 ) -> Tensor:
     """(..., M, K) x (..., K, N) -> (..., M, N) of the type of the scales; the sums of products are exact.
 
@@ -46,24 +59,18 @@ def matmul_integer_to_float(
         if parameter is not None and parameter.ndim == 1 and parameter.size != 1:
             raise ValueError(f"{name} of shape {shape_text(parameter.shape)} is neither one number nor (M, 1)")
     left = distances(a, None if a_zero_point is None else by_row(a_zero_point, a, name="a_zero_point"))
-    scale = by_row(a_scale, a, name="a_scale").astype(np.float64)
-    return _scaled_product(left, scale, b, b_scale, b_zero_point, bias)
+    right = factor_of(b, b_zero_point) if prepared is None else prepared
+    return _scaled_product(left, by_row(a_scale, a, name="a_scale"), right, b_scale, bias)
 
 
 def _scaled_product(
-    left: Tensor,
-    left_scale: Tensor | np.float64,
-    b: Tensor,
-    b_scale: Tensor,
-    b_zero_point: Tensor | None,
-    bias: Tensor | None,
+    left: Tensor, left_scale: Tensor, right: Tensor, right_scale: Tensor, bias: Tensor | None
 ) -> Tensor:
-    right = distances(b, None if b_zero_point is None else by_column(b_zero_point, b, name="b_zero_point"))
-    product = standard("math", "MatMul", 13)(left, right)
-    scale = left_scale * by_column(b_scale, b, name="b_scale").astype(np.float64)
+    product: Tensor = standard("math", "MatMul", 13)(left.astype(right.dtype, copy=False), right)
+    scale = left_scale.astype(np.float64) * by_column(right_scale, right, name="b_scale").astype(np.float64)
     product = (product * scale).reshape(product.shape)
     if bias is not None:
-        if bias.shape != b.shape[-1:]:
-            raise ValueError(f"the bias has shape {shape_text(bias.shape)}, expected {shape_text(b.shape[-1:])}")
+        if bias.shape != right.shape[-1:]:
+            raise ValueError(f"the bias has shape {shape_text(bias.shape)}, expected {shape_text(right.shape[-1:])}")
         product = product + bias
-    return convert(np.asarray(product), b_scale.dtype)
+    return convert(np.asarray(product), right_scale.dtype)

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.ops.contrib._eight_bits import EIGHT_BITS, distances, dynamically_quantized
+from onnxeval.ops._exact import right_factor
+from onnxeval.ops.contrib._eight_bits import EIGHT_BITS, dynamically_quantized
 from onnxeval.ops.contrib._typed import FLOAT32, INT32, microsoft_op
 from onnxeval.ops.rnn._layer import Cell, Layer, require_shape
 from onnxeval.ops.rnn._lstm_cell import lstm_cell
+from onnxeval.registry import prepared_by
 from onnxeval.values import shape_text
 
 
+class _Matrices(NamedTuple):
+    """The right factors of all products: [directions, features or hidden, 4 * hidden] each."""
+
+    weights: Tensor
+    recurrence: Tensor
+
+
+def _matrices_of(weights: Tensor, recurrence: Tensor, w_zero_point: Tensor, r_zero_point: Tensor) -> _Matrices:
+    return _Matrices(
+        right_factor(weights, _by_column(w_zero_point, weights, "W_zero_point")),
+        right_factor(recurrence, _by_column(r_zero_point, recurrence, "R_zero_point")),
+    )
+
+
 @microsoft_op("DynamicQuantizeLSTM", "FWRFIFFFFWFR", F=(FLOAT32,), W=EIGHT_BITS, R=EIGHT_BITS, I=(INT32,))
+@prepared_by(_matrices_of)
 def dynamic_quantize_lstm(
     x: Tensor,
     weights: Tensor,
@@ -36,6 +53,7 @@ def dynamic_quantize_lstm(
     direction: str = "forward",
     hidden_size: int | None = None,
     input_forget: int = 0,
+    prepared: _Matrices | None = None,
 ) -> tuple[Tensor, ...]:
     """(Y [time, directions, batch, hidden], Y_h and Y_c [directions, batch, hidden]) of x [time, batch, features].
 
@@ -64,62 +82,60 @@ def dynamic_quantize_lstm(
     require_shape("P", peepholes, len(backwards), 3 * layer.hidden)
     require_shape("initial_h", initial_h, *hidden_shape)
     require_shape("initial_c", initial_c, *hidden_shape)
-    project = _quantized_products(weights, w_scale, w_zero_point, "W")
-    recur = _quantized_products(recurrence, r_scale, r_zero_point, "R")
+    matrices = _matrices_of(weights, recurrence, w_zero_point, r_zero_point) if prepared is None else prepared
+    w_scale, r_scale = _by_column(w_scale, weights, "W_scale"), _by_column(r_scale, recurrence, "R_scale")
     lengths = np.full(batch, len(x)) if sequence_lens is None else sequence_lens
-    bias_sum = np.add(*layer.biases)
+    longest = lengths.max(initial=0)
+    turned = np.stack([_turned(x, lengths) if backward else x for backward in backwards])[:, :longest]
+    projected = _product(turned.reshape(len(backwards), longest * batch, x.shape[2]), matrices.weights, w_scale)
+    projected += np.add(*layer.biases)[:, None]
+    by_step = projected.reshape(len(backwards), longest, batch, projected.shape[2]).swapaxes(0, 1)
+    cell = lstm_cell(
+        functions, lambda h: _product(h, matrices.recurrence, r_scale), peepholes, input_forget=input_forget
+    )
     start = np.zeros(hidden_shape, x.dtype)
-
-    def run(d: int, backward: bool) -> tuple[Tensor, Tensor, Tensor]:
-        peeks = None if peepholes is None else peepholes[d].reshape(3, layer.hidden)
-        cell = lstm_cell(functions[d], recur[d], peeks, input_forget=input_forget)
-        turned = (_turned(x, lengths) if backward else x)[: lengths.max(initial=0)]
-        projected = project[d](turned.reshape(-1, x.shape[2])) + bias_sum[d]
-        h, c = (start if state is None else state for state in (initial_h, initial_c))
-        y, h, c = _unrolled(cell, projected.reshape(-1, batch, projected.shape[1]), h[d], c[d], lengths)
-        y = np.concatenate([y, np.zeros((len(x) - len(y), *y.shape[1:]), y.dtype)])
-        return _turned(y, lengths) if backward else y, h, c
-
-    outputs, *states = zip(*(run(d, backward) for d, backward in enumerate(backwards)), strict=True)
-    return np.stack(outputs, axis=1), *map(np.stack, states)
+    hidden, memory = (start if state is None else state for state in (initial_h, initial_c))
+    outputs = np.zeros((len(x), *hidden_shape), x.dtype)
+    running = None if sequence_lens is None else np.arange(longest)[:, None, None] < lengths[:, None]
+    last = _unroll(cell, by_step, hidden, memory, running, outputs)
+    for d, backward in enumerate(backwards):
+        if backward:
+            outputs[:, d] = _turned(outputs[:, d], lengths)
+    return outputs, *last
 
 
-def _unrolled(
-    cell: Cell, projected: Tensor, hidden: Tensor, memory: Tensor, lengths: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(Hidden states [time, batch, hidden], zero after a sequence's end; the last ones; the last memory)."""
-    outputs, last = np.empty((len(projected), *hidden.shape), hidden.dtype), hidden
+def _unroll(
+    cell: Cell, projected: Tensor, hidden: Tensor, memory: Tensor, running: Tensor | None, outputs: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The last states; ``outputs`` [time, directions, batch, hidden] gets the hidden, zero after their ends."""
+    last = hidden
     for t, inputs in enumerate(projected):
-        running = t < lengths[:, None]
         shown, written = cell(inputs, hidden, memory)
-        outputs[t] = hidden = np.where(running, shown, 0)
-        memory, last = np.where(running, written, memory), np.where(running, shown, last)
-    return outputs, last, memory
+        if running is None:
+            outputs[t] = last = hidden = shown
+            memory = written
+        else:
+            outputs[t] = hidden = np.where(running[t], shown, 0)
+            memory, last = np.where(running[t], written, memory), np.where(running[t], shown, last)
+    return last, memory
 
 
-def _quantized_products(
-    matrices: Tensor, scale: Tensor, zero_point: Tensor, name: str
-) -> list[Callable[[Tensor], Tensor]]:
-    """For each direction the product of float32 [rows, features] with its matrix [features, columns]."""
-    for part, parameter in (("scale", scale), ("zero_point", zero_point)):
-        if parameter.shape not in (matrices.shape[:1], matrices.shape[::2]):
-            raise ValueError(
-                f"{name}_{part} has shape {shape_text(parameter.shape)}, "
-                f"expected {shape_text(matrices.shape[:1])} or {shape_text(matrices.shape[::2])}"
-            )
+def _by_column(parameter: Tensor, matrices: Tensor, name: str) -> Tensor:
+    """A scale or zero point, one for each matrix or one for each of its columns, to broadcast with the matrices."""
+    if parameter.shape not in (matrices.shape[:1], matrices.shape[::2]):
+        raise ValueError(
+            f"{name} has shape {shape_text(parameter.shape)}, "
+            f"expected {shape_text(matrices.shape[:1])} or {shape_text(matrices.shape[::2])}"
+        )
+    return parameter.reshape(len(matrices), 1, -1)
 
-    def product_of(d: int) -> Callable[[Tensor], Tensor]:
-        matrix = distances(matrices[d], zero_point[d])
-        matrix_scale = scale[d].astype(np.float64)
 
-        def product(rows: Tensor) -> Tensor:
-            steps, rows_scale = dynamically_quantized(rows)
-            result: Tensor = (steps @ matrix * (rows_scale * matrix_scale)).astype(np.float32)
-            return result
-
-        return product
-
-    return [product_of(d) for d in range(len(matrices))]
+def _product(rows: Tensor, matrices: Tensor, scale: Tensor) -> Tensor:
+    """[directions, rows, features] times the matrices, the rows of each direction quantized together."""
+    steps, rows_scale = dynamically_quantized(rows, axis=(1, 2))
+    product = steps.astype(matrices.dtype, copy=False) @ matrices
+    product *= rows_scale * scale
+    return product.astype(np.float32, copy=False)
 
 
 def _turned(x: Tensor, lengths: Tensor) -> Tensor:

@@ -9,39 +9,69 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 
-#: What a cell calls: a function of the gate's input.
-Activation: TypeAlias = Callable[[Tensor], Tensor]
+#: What a cell calls: (a gate's input, where the result goes, which may be that input itself) -> the result.
+Activation: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 class _Function(NamedTuple):
-    """``apply(x, *parameters)``: the names it takes after x, with the defaults of the operator of that name."""
+    """``apply(x, out, *parameters)``: the parameters by name, with the defaults of the operator of that name."""
 
     apply: Callable[..., Tensor]
     defaults: dict[str, float | None]  # None where there is no default
 
 
+def _sigmoid(x: Tensor, out: Tensor) -> Tensor:
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    out += 1
+    return np.reciprocal(out, out=out)
+
+
+def _stored(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def apply(x: Tensor, out: Tensor, *parameters: float) -> Tensor:
+        out[...] = function(x, *parameters)
+        return out
+
+    return apply
+
+
 _FUNCTIONS: dict[str, _Function] = {
-    "relu": _Function(lambda x: np.maximum(x, 0), {}),
-    "tanh": _Function(np.tanh, {}),
-    "sigmoid": _Function(lambda x: 1 / (1 + np.exp(-x)), {}),
-    "affine": _Function(lambda x, alpha, beta: alpha * x + beta, {"alpha": 1.0, "beta": 0.0}),
-    "leakyrelu": _Function(lambda x, alpha: np.where(x >= 0, x, alpha * x), {"alpha": 0.01}),
-    "thresholdedrelu": _Function(lambda x, alpha: np.where(x >= alpha, x, 0), {"alpha": 1.0}),
-    "scaledtanh": _Function(lambda x, alpha, beta: alpha * np.tanh(beta * x), {"alpha": None, "beta": None}),
-    "hardsigmoid": _Function(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1), {"alpha": 0.2, "beta": 0.5}),
-    "elu": _Function(lambda x, alpha: np.where(x >= 0, x, alpha * np.expm1(np.minimum(x, 0))), {"alpha": 1.0}),
-    "softsign": _Function(lambda x: x / (1 + np.abs(x)), {}),
-    "softplus": _Function(lambda x: np.logaddexp(x, 0), {}),
+    "relu": _Function(lambda x, out: np.maximum(x, 0, out=out), {}),
+    "tanh": _Function(lambda x, out: np.tanh(x, out=out), {}),
+    "sigmoid": _Function(_sigmoid, {}),
+    "affine": _Function(_stored(lambda x, alpha, beta: alpha * x + beta), {"alpha": 1.0, "beta": 0.0}),
+    "leakyrelu": _Function(_stored(lambda x, alpha: np.where(x >= 0, x, alpha * x)), {"alpha": 0.01}),
+    "thresholdedrelu": _Function(_stored(lambda x, alpha: np.where(x >= alpha, x, 0)), {"alpha": 1.0}),
+    "scaledtanh": _Function(_stored(lambda x, alpha, beta: alpha * np.tanh(beta * x)), {"alpha": None, "beta": None}),
+    "hardsigmoid": _Function(
+        _stored(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1)), {"alpha": 0.2, "beta": 0.5}
+    ),
+    "elu": _Function(_stored(lambda x, alpha: np.where(x >= 0, x, alpha * np.expm1(np.minimum(x, 0)))), {"alpha": 1.0}),
+    "softsign": _Function(_stored(lambda x: x / (1 + np.abs(x))), {}),
+    "softplus": _Function(lambda x, out: np.logaddexp(x, 0, out=out), {}),
 }
 
 
 def activations_of(
-    names: Sequence[str], alpha: Sequence[float] | None, beta: Sequence[float] | None, clip: float | None
+    names: Sequence[str],
+    alpha: Sequence[float] | None,
+    beta: Sequence[float] | None,
+    clip: float | None,
+    *,
+    directions: int,
 ) -> tuple[Activation, ...]:
-    """A function for each name, by the rules of `parameters_of`. ``clip`` bounds what each function is given."""
+    """The functions of a cell that computes all directions at once, for [directions, batch, columns].
+
+    ``names`` holds the functions of one direction after those of the other, with values by the rules of
+    `parameters_of`. ``clip`` bounds what each function is given.
+    """
     if clip is not None and not clip >= 0:
         raise ValueError(f"clip {clip} is negative")
-    return tuple(_bound(_FUNCTIONS[name], values, clip) for name, values in parameters_of(names, alpha, beta))
+    functions = parameters_of(names, alpha, beta)
+    count = len(functions) // directions
+    return tuple(
+        _for_all([_bound(*f, clip) for f in alike], alike) for alike in (functions[k::count] for k in range(count))
+    )
 
 
 def parameters_of(
@@ -72,7 +102,21 @@ def _parameters(name: str, given: dict[str, Iterator[float]]) -> list[float]:
     return parameters
 
 
-def _bound(function: _Function, parameters: Sequence[float], clip: float | None) -> Activation:
+def _for_all(functions: Sequence[Activation], described: Sequence[tuple[str, list[float]]]) -> Activation:
+    """One function for all directions, from that of each."""
+    if all(other == described[0] for other in described):
+        return functions[0]
+
+    def apply(x: Tensor, out: Tensor) -> Tensor:
+        for d, function in enumerate(functions):
+            function(x[d], out[d])
+        return out
+
+    return apply
+
+
+def _bound(name: str, parameters: Sequence[float], clip: float | None) -> Activation:
+    function = _FUNCTIONS[name].apply
     if clip is None:
-        return lambda x: function.apply(x, *parameters)
-    return lambda x: function.apply(np.clip(x, -clip, clip), *parameters)
+        return (lambda x, out: function(x, out, *parameters)) if parameters else function
+    return lambda x, out: function(np.clip(x, -clip, clip, out=out), out, *parameters)

@@ -12,7 +12,8 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops.rnn._activations import Activation, activations_of
 
-#: (gate inputs of one step [batch, gates * hidden], *states) -> states, the hidden one first.
+#: (gate inputs of one step [directions, batch, gates * hidden], *states [directions, batch, hidden]) -> states, the
+#: hidden one first. It may overwrite the gate inputs, not the states.
 Cell: TypeAlias = Callable[..., tuple[Tensor, ...]]
 
 # Whether time runs backwards, for each direction. The schema of GRU-1 misspells its own default.
@@ -21,6 +22,8 @@ _DIRECTIONS = {"forward": (False,), "foward": (False,), "reverse": (True,), "bid
 
 class Layer:
     """The sequences and weights of one node, their shapes checked.
+
+    All directions go step by step together, the backward one from the end of time.
 
     ``biases`` is (that of the input, that of the recurrence), each [directions, gates * hidden], zero where none is
     given. Raises ValueError for shapes, lengths, layouts and directions that do not fit.
@@ -71,58 +74,51 @@ class Layer:
         clip: float | None,
         *,
         count: int,
-    ) -> list[tuple[Activation, ...]]:
-        """``count`` functions for each direction. Raises ValueError where there are more or fewer names."""
-        if len(names) != count * len(self._backwards):
-            raise ValueError(f"activations are {list(names)}, expected {count} for each of {len(self._backwards)}")
-        functions = activations_of(names, alpha, beta, clip)
-        return [functions[start : start + count] for start in range(0, len(functions), count)]
+    ) -> tuple[Activation, ...]:
+        """The ``count`` functions of a cell. Raises ValueError where there are more or fewer names."""
+        directions = len(self._backwards)
+        if len(names) != count * directions:
+            raise ValueError(f"activations are {list(names)}, expected {count} for each of {directions}")
+        return activations_of(names, alpha, beta, clip, directions=directions)
 
-    def run(
-        self, cell_of: Callable[[int], Cell], initial: Sequence[Tensor | None], input_bias: Tensor
-    ) -> tuple[Tensor, ...]:
+    def run(self, cell: Cell, initial: Sequence[Tensor | None], input_bias: Tensor) -> tuple[Tensor, ...]:
         """(every hidden state, the last of each state), in the node's layout.
 
-        ``cell_of(direction)`` makes the cells, ``initial`` holds a start for each state, zero where None. A sequence
-        keeps its state after its end and its outputs are zero there; backwards it starts at its end.
+        ``initial`` holds a start for each state, zero where None. A sequence keeps its state after its end and its
+        outputs are zero there; backwards it starts at its end.
         """
-        steps, batch, features = self._x.shape
         for state in initial:
             require_shape("an initial state", state, *self._state_shape)
-        outputs = np.zeros((steps, len(self._backwards), batch, self.hidden), self._x.dtype)
-        finals = []
-        for d, backward in enumerate(self._backwards):
-            projected = self._x.reshape(steps * batch, features) @ self._weights[d].T + input_bias[d]
-            states = self._unroll(
-                cell_of(d),
-                projected.reshape(steps, batch, projected.shape[1]),
-                tuple(self._start(state, d) for state in initial),
-                backward,
-                outputs[:, d],
-            )
-            finals.append(states)
-        last = [np.stack(states, axis=1 if self._batch_first else 0) for states in zip(*finals, strict=True)]
-        return (outputs.transpose(2, 0, 1, 3) if self._batch_first else outputs, *last)
-
-    def _start(self, state: Tensor | None, d: int) -> Tensor:
-        if state is None:
-            return np.zeros((self._x.shape[1], self.hidden), self._x.dtype)
-        return state[:, d] if self._batch_first else state[d]
-
-    def _unroll(
-        self, cell: Cell, projected: Tensor, states: tuple[Tensor, ...], backward: bool, outputs: Tensor
-    ) -> tuple[Tensor, ...]:
-        """Run a cell over time, its hidden states into ``outputs`` [time, batch, hidden]; return the last states."""
-        times = range(len(projected))
-        for t in reversed(times) if backward else times:
-            new = cell(projected[t], *states)
-            if self._active is None:
+        steps, batch, features = self._x.shape
+        turned = self._by_direction(self._x, axis=0).reshape(len(self._backwards), steps * batch, features)
+        projected = turned @ self._weights.swapaxes(1, 2)
+        projected += input_bias[:, None]
+        by_step = projected.reshape(len(projected), steps, batch, projected.shape[2]).swapaxes(0, 1)
+        running = None if self._active is None else self._by_direction(self._active, axis=1)
+        outputs = np.empty((*by_step.shape[:3], self.hidden), self._x.dtype)
+        states = tuple(self._start(state) for state in initial)
+        for t, inputs in enumerate(by_step):
+            new = cell(inputs, *states)
+            if running is None:
                 states, outputs[t] = new, new[0]
             else:
-                running = self._active[t]
-                states = tuple(np.where(running, after, before) for after, before in zip(new, states, strict=True))
-                outputs[t] = np.where(running, new[0], 0)
-        return states
+                states = tuple(np.where(running[t], after, before) for after, before in zip(new, states, strict=True))
+                outputs[t] = np.where(running[t], new[0], 0)
+        for d, backward in enumerate(self._backwards):
+            if backward:
+                outputs[:, d] = outputs[::-1, d].copy()
+        if self._batch_first:
+            return outputs.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in states)
+        return outputs, *states
+
+    def _by_direction(self, x: Tensor, axis: int) -> Tensor:
+        """[time, ...] for each direction as it meets it, along a new axis."""
+        return np.stack([x[::-1] if backward else x for backward in self._backwards], axis)
+
+    def _start(self, state: Tensor | None) -> Tensor:
+        if state is None:
+            return np.zeros((len(self._backwards), self._x.shape[1], self.hidden), self._x.dtype)
+        return state.swapaxes(0, 1) if self._batch_first else state
 
 
 def _active(lengths: Tensor | None, steps: int, batch: int) -> Tensor | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._precision import in_float32
-from onnxeval.ops.rnn._layer import Cell, Layer, with_output_sequence
+from onnxeval.ops.rnn._layer import Layer, with_output_sequence
 from onnxeval.registry import op
 
 
@@ -46,28 +46,28 @@ def gru(
         layout=layout,
     )
     names = activations or ("Sigmoid", "Tanh") * len(weights)
-    functions = layer.activations(names, activation_alpha, activation_beta, clip, count=2)
+    squash, candidate_of = layer.activations(names, activation_alpha, activation_beta, clip, count=2)
     gates = 2 * layer.hidden  # columns of update and reset; those of the candidate follow
     input_bias, recurrence_bias = layer.biases
+    across = recurrence.swapaxes(1, 2)
+    to_gates, to_candidate = across[..., :gates], across[..., gates:]
+    gate_bias, candidate_bias = recurrence_bias[:, None, :gates], recurrence_bias[:, None, gates:]
 
-    def cell_of(d: int) -> Cell:
-        squash, candidate_of = functions[d]
-        across, to_candidate = recurrence[d, :gates].T, recurrence[d, gates:].T
-        gate_bias, candidate_bias = recurrence_bias[d, :gates], recurrence_bias[d, gates:]
+    def cell(inputs: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
+        both, candidate = inputs[..., :gates], inputs[..., gates:]
+        both += hidden @ to_gates
+        both += gate_bias
+        squash(both, both)
+        update, reset = both[..., : layer.hidden], both[..., layer.hidden :]
+        if linear_before_reset:
+            candidate += reset * (hidden @ to_candidate + candidate_bias)
+        else:
+            candidate += (reset * hidden) @ to_candidate
+            candidate += candidate_bias
+        candidate_of(candidate, candidate)
+        return ((1 - update) * candidate + update * hidden,)
 
-        def cell(inputs: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
-            both = squash(inputs[:, :gates] + hidden @ across + gate_bias)
-            update, reset = both[:, : layer.hidden], both[:, layer.hidden :]
-            if linear_before_reset:
-                memory = reset * (hidden @ to_candidate + candidate_bias)
-            else:
-                memory = (reset * hidden) @ to_candidate + candidate_bias
-            candidate = candidate_of(inputs[:, gates:] + memory)
-            return ((1 - update) * candidate + update * hidden,)
-
-        return cell
-
-    return layer.run(cell_of, (initial_h,), input_bias)
+    return layer.run(cell, (initial_h,), input_bias)
 
 
 op("GRU", versions=(1, 3))(with_output_sequence(gru, linear_before_reset=0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._precision import in_float32
-from onnxeval.ops.rnn._layer import Cell, Layer, require_shape, with_output_sequence
+from onnxeval.ops.rnn._layer import Layer, require_shape, with_output_sequence
 from onnxeval.ops.rnn._lstm_cell import lstm_cell
 from onnxeval.registry import op
 
@@ -56,12 +56,9 @@ def lstm(
     functions = layer.activations(names, activation_alpha, activation_beta, clip, count=3)
     require_shape("P", peepholes, len(weights), 3 * layer.hidden)
 
-    def cell_of(d: int) -> Cell:
-        across = recurrence[d].T
-        peeks = None if peepholes is None else peepholes[d].reshape(3, layer.hidden)
-        return lstm_cell(functions[d], lambda hidden: hidden @ across, peeks, input_forget=input_forget)
-
-    return layer.run(cell_of, (initial_h, initial_c), np.add(*layer.biases))
+    across = recurrence.swapaxes(1, 2)
+    cell = lstm_cell(functions, lambda hidden: hidden @ across, peepholes, input_forget=input_forget)
+    return layer.run(cell, (initial_h, initial_c), np.add(*layer.biases))
 
 
 op("LSTM", versions=(1,))(with_output_sequence(lstm))

@@ -9,7 +9,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._precision import in_float32
-from onnxeval.ops.rnn._layer import Cell, Layer, with_output_sequence
+from onnxeval.ops.rnn._layer import Layer, with_output_sequence
 from onnxeval.registry import op
 
 
@@ -48,18 +48,15 @@ def rnn(
     )
     # The default names two functions, also where there is one direction.
     names = activations[: len(weights)] if len(activations) == 2 else activations
-    functions = layer.activations(names, activation_alpha, activation_beta, clip, count=1)
+    (squash,) = layer.activations(names, activation_alpha, activation_beta, clip, count=1)
 
-    def cell_of(d: int) -> Cell:
-        (squash,) = functions[d]
-        across = recurrence[d].T
+    across = recurrence.swapaxes(1, 2)
 
-        def cell(inputs: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
-            return (squash(inputs + hidden @ across),)
+    def cell(inputs: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
+        inputs += hidden @ across
+        return (squash(inputs, inputs),)
 
-        return cell
-
-    return layer.run(cell_of, (initial_h,), np.add(*layer.biases))
+    return layer.run(cell, (initial_h,), np.add(*layer.biases))
 
 
 op("RNN", versions=(1,))(with_output_sequence(rnn))

@@ -1,0 +1,75 @@
+"""What kernels make of constant inputs and attributes alone is made once, when the model is compiled.
+
+Weights of quantised layers become the floats that they are multiplied as, trees become tables. It comes last: no other
+pass knows what a prepared step holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.passes._rewrite import Evaluate
+from onnxeval.plan import Plan, Step
+from onnxeval.registry import preparation_of, signature_of
+
+#: Elements of constants that are prepared in one model, as most of them are kept twice then.
+ALLOWANCE = 1 << 26
+
+
+def prepare(plan: Plan, _: Evaluate) -> Plan:
+    """The plan whose steps hold what their kernels prepare."""
+    return _prepared(plan, _Allowance(ALLOWANCE))
+
+
+class _Allowance:
+    """How many elements may still be prepared."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, elements: int) -> bool:
+        """Whether there are so many left; they are taken."""
+        if elements > self.left:
+            return False
+        self.left -= elements
+        return True
+
+
+def _prepared(plan: Plan, allowance: _Allowance) -> Plan:
+    steps = tuple([_with_prepared_bodies(_with_prepared(s, plan.constants, allowance), allowance) for s in plan.steps])
+    return replace(plan, steps=steps)
+
+
+def _with_prepared(step: Step, constants: Mapping[str, Tensor], allowance: _Allowance) -> Step:
+    make = preparation_of(step.kernel)
+    if make is None:
+        return step
+    inputs = dict(zip(signature_of(step.kernel).positional, step.inputs, strict=False))
+    wanted: dict[str, Any] = {}
+    for name in signature_of(make).positional:
+        value = inputs.get(name, "") if name not in step.attributes else None
+        if value and value not in constants:
+            return step
+        wanted[name] = step.attributes[name] if name in step.attributes else constants.get(value or "")
+    if not allowance.spend(sum(value.size for value in wanted.values() if isinstance(value, np.ndarray))):
+        return step
+    try:
+        with np.errstate(all="ignore"):
+            made = make(**wanted)
+    except Exception:  # whatever is wrong with the constants, the run says it in its place
+        return step
+    return replace(step, attributes={**step.attributes, "prepared": made})
+
+
+def _with_prepared_bodies(step: Step, allowance: _Allowance) -> Step:
+    """Sub-graphs are prepared too. A plan that is followed step by step stays as it is."""
+    bodies = {
+        name: _prepared(body, allowance) if isinstance(body, Plan) and name != "surroundings" else body
+        for name, body in step.subgraphs.items()
+    }
+    return replace(step, subgraphs=bodies) if bodies else step
