@@ -66,7 +66,7 @@ def custom_schema(kernel: Kernel) -> CustomSchema:
         inputs=signature.positional,
         required=frozenset(n for n in signature.positional if n in hints and not _admits_none(hints[n])),
         variadic=signature.variadic,
-        outputs=_count(hints.get("return")),
+        outputs=_count(hints.get("return")) if signature.most_outputs is None else signature.most_outputs,
         attributes=MappingProxyType(attributes),
     )
 

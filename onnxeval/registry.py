@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from onnxeval.dtypes import DType
 
 Kernel: TypeAlias = Callable[..., Any]
 K = TypeVar("K", bound=Kernel)
@@ -29,6 +31,21 @@ class OpKey(NamedTuple):
         return f"{self.domain}.{name}" if self.domain else name
 
 
+class InputTypes(NamedTuple):
+    """The element types that a kernel takes, as its attribute ``input_types`` tells: no schema does.
+
+    ``letters`` has one type variable for each input, the last of them for all further ones; inputs of one letter have
+    one type, which is among those that are ``allowed`` for it.
+    """
+
+    letters: str
+    allowed: Mapping[str, Collection[DType]]
+
+    def letter(self, place: int) -> str:
+        """The type variable of an input."""
+        return self.letters[min(place, len(self.letters) - 1)]
+
+
 class Signature(NamedTuple):
     """How a kernel wants to be called."""
 
@@ -36,6 +53,8 @@ class Signature(NamedTuple):
     variadic: bool  # more tensors may follow
     attributes: Mapping[str, Any]  # keyword-only, name -> default or inspect.Parameter.empty
     injected: frozenset[str]
+    types: InputTypes | None  # None where they are not told
+    most_outputs: int | None  # None where that is not told either
 
 
 @cache
@@ -52,7 +71,8 @@ def signature_of(kernel: Kernel) -> Signature:
             variadic = True
         else:
             positional.append(name)
-    return Signature(tuple(positional), variadic, attributes, frozenset(injected))
+    told = getattr(kernel, "input_types", None), getattr(kernel, "most_outputs", None)
+    return Signature(tuple(positional), variadic, attributes, frozenset(injected), *told)
 
 
 class Registry(Mapping[OpKey, Kernel]):

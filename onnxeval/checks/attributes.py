@@ -32,7 +32,7 @@ def _known(node: Node) -> _Known | None:
         return _Known(schema.label, {a.name: (a.kind, a.required) for a in schema.attributes.values()})
     if (kernel := node.kernel) is not None:
         attributes = custom_schema(kernel).attributes
-        return _Known(f"{node.domain}.{node.op_type}", {n: (a.kind, a.required) for n, a in attributes.items()})
+        return _Known(node.operator, {n: (a.kind, a.required) for n, a in attributes.items()})
     return None
 
 

@@ -40,11 +40,11 @@ class Imports:
         return self._schemas[key]
 
     def kernel(self, domain: str, op_type: str) -> Kernel | None:
-        """The kernel here of an operator outside the standard: the newest version not above the imported one."""
+        """The kernel here of an operator without a schema: the newest version not above the imported one."""
         key = (domain, op_type)
         if key not in self._kernels:
             kernel = None
-            if domain not in STANDARD_DOMAINS and domain in self.versions:
+            if domain in self.versions and self.schema(domain, op_type) is None:
                 STANDARD.load_section("contrib")
                 there = [v for v in STANDARD.versions(domain, op_type) if v <= self.versions[domain]]
                 kernel = STANDARD.get(OpKey(domain, op_type, max(there))) if there else None

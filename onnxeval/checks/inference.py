@@ -19,7 +19,7 @@ from onnxeval.checks.nested import Bindings, bound, formal_types, refers, summar
 from onnxeval.checks.rules import Finding, judge
 from onnxeval.checks.shapes import equal_sizes
 from onnxeval.checks.symbols import Naming, Requirement, Symbols
-from onnxeval.checks.types import Declaration, Outcome, Refusal, Typed, negative_shape
+from onnxeval.checks.types import Declaration, Outcome, Refusal, Taken, Typed, negative_shape, slots_of
 from onnxeval.checks.values import Valued
 from onnxeval.checks.views import Holder, Node, Scope
 from onnxeval.checks.whole import Function, Model
@@ -214,6 +214,8 @@ class Inference:
         results = [self._results(sub, node, inputs, types, bindings) for sub in node.subs]
         schema = node.schema
         if schema is None:
+            if (kernel := node.kernel) is not None and node not in self._faulty:
+                self._tell(judge(Taken(node, node.operator, slots_of(kernel), inputs)))
             function = node.called
             return self._call(function, node, proto, inputs) if function else [UNKNOWN] * len(node.outputs)
         told = len(self.findings)
@@ -245,7 +247,8 @@ class Inference:
         count = len(node.outputs)
         names_are_text = all(isinstance(name, str) for name in (*node.inputs, *node.outputs))
         typed = Typed(node, proto, schema, inputs)
-        if node in self._faulty or not names_are_text or self._tell(judge(typed)):
+        taken = Taken(node, schema.label, schema.inputs, inputs)
+        if node in self._faulty or not names_are_text or self._tell((*judge(taken), *judge(typed))):
             return guessed_outputs(schema, inputs, count, self._table)
         self._note_requirements(typed)
         if schema.deprecated:

@@ -80,7 +80,7 @@ def unknown_operator(node: Node) -> Faults:
     """
     if _version(node) is None or node.schema or node.function or known_versions(node.domain, node.op_type):
         return
-    if _is_removed(node):
+    if _is_removed(node) or node.kernel is not None:
         return
     message = f'{node.domain or "ai.onnx"} has no operator "{node.op_type}"'
     yield Fault(node.where, message, _meant(node.domain, node.op_type))
@@ -109,6 +109,9 @@ _REMOVED = {
     "ScaledTanh": "use Mul and Tanh",
 }
 
+#: What the standard has instead of operators that onnxruntime alone has.
+_LIKE = {"SimplifiedLayerNormalization": "opset 23 has RMSNormalization"}
+
 
 def _is_removed(node: Node) -> bool:
     return node.domain == "" and node.op_type in _REMOVED and node.function is None
@@ -133,6 +136,30 @@ def removed_operator(node: Node) -> Faults:
         yield Fault(node.where, message, _REMOVED[node.op_type])
 
 
+@rule("node/foreign-operator", "warning", Node)
+def foreign_operator(node: Node) -> Faults:
+    """The standard has no such operator at the imported opset, but onnxruntime has, under the standard's domain.
+
+    Why: onnxruntime and what follows it run the node, onnxeval too; the standard's checker and other tools refuse it.
+
+    Mend: nothing for onnxruntime. For others write the standard's operators; the hint tells of one.
+
+    Example:
+        g (float[2, 3] x, float[3] s) => (float[2, 3] y) { y = SimplifiedLayerNormalization(x, s) }
+
+    Instead:
+        <ir_version: 11, opset_import: ["": 23]>
+        g (float[2, 3] x, float[3] s) => (float[2, 3] y) { y = RMSNormalization(x, s) }
+    """
+    if _version(node) is None or node.schema or node.kernel is None or _is_removed(node):
+        return
+    message = f"onnxruntime has {node.op_type}, ai.onnx {node.version} has not"
+    if later := known_versions(node.domain, node.op_type):
+        yield Fault(node.where, message, f"it came with opset {later[0]}")
+    else:
+        yield Fault(node.where, message, _LIKE.get(node.op_type, ""))
+
+
 @rule("node/newer-operator", "error", Node)
 def newer_operator(node: Node) -> Faults:
     """The operator came with a later opset than the one imported.
@@ -151,7 +178,7 @@ def newer_operator(node: Node) -> Faults:
         g (float[2] x) => (float[2] y) { y = Gelu(x) }
     """
     version = _version(node)
-    if version is None or node.schema or node.function:
+    if version is None or node.schema or node.function or node.kernel is not None:
         return
     if later := [v for v in known_versions(node.domain, node.op_type) if v > version]:
         yield Fault(
@@ -216,7 +243,7 @@ def input_count(node: Node) -> Faults:
         described = custom_schema(node.kernel)
         if len(node.inputs) > len(described.inputs) and not described.variadic:
             most = len(described.inputs)
-            message = f"{node.domain}.{node.op_type} has {most} input{'s' * (most != 1)}, {len(node.inputs)} given"
+            message = f"{node.operator} has {most} input{'s' * (most != 1)}, {len(node.inputs)} given"
             yield Fault(node.where, message, f"inputs: {', '.join(described.inputs) or 'none'}")
 
 
@@ -240,7 +267,7 @@ def output_count(node: Node) -> Faults:
         most = custom_schema(node.kernel).outputs
         listed = max((place for place, name in enumerate(node.outputs, 1) if name), default=0)
         if most is not None and listed > most:
-            message = f"{node.domain}.{node.op_type} gives {most} output{'s' * (most != 1)}, {listed} taken"
+            message = f"{node.operator} gives {most} output{'s' * (most != 1)}, {listed} taken"
             yield Fault(node.where, message)
 
 
@@ -275,7 +302,7 @@ def absent_input(node: Node) -> Faults:
         described = custom_schema(node.kernel)
         for place, name in enumerate(described.inputs):
             if name in described.required and (place >= len(node.inputs) or not node.inputs[place]):
-                message = f'{node.domain}.{node.op_type} needs its input {place} "{name}"'
+                message = f'{node.operator} needs its input {place} "{name}"'
                 yield Fault(node.where, f"{message}, it is {'blank' if place < len(node.inputs) else 'not given'}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from onnx import NodeProto, TypeProto
@@ -16,8 +17,9 @@ from onnxeval.checks.known import ABSENT, UNKNOWN, Known, contradict
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.views import Node
 from onnxeval.dtypes import BY_NAME, Tensor, name_of
+from onnxeval.registry import Kernel, signature_of
 from onnxeval.schema import Schema, Slot, slot_at
-from onnxeval.values import Dimension, shape_text
+from onnxeval.values import Dimension, TensorType, shape_text, type_string
 
 #: Constant inputs of no more elements than this are written out in messages.
 _MOST_SHOWN = 8
@@ -37,10 +39,7 @@ class Typed:
         return self.node.operator
 
     def known_inputs(self) -> Iterator[tuple[int, Slot, Known]]:
-        for place, known in enumerate(self.inputs):
-            slot = slot_at(self.schema.inputs, place)
-            if slot is not None and known.name:
-                yield place, slot, known
+        return _known_inputs(self.schema.inputs, self.inputs)
 
     def elements(self, place: int) -> Tensor | None:
         """The elements of an input; None where they are not known, or of a type that the operator does not take."""
@@ -55,6 +54,13 @@ class Typed:
             if attribute.name == name:
                 return attribute_value(attribute)
         return self.schema.attributes[name].default if name in self.schema.attributes else None
+
+
+def _known_inputs(slots: Sequence[Slot], inputs: Sequence[Known]) -> Iterator[tuple[int, Slot, Known]]:
+    for place, known in enumerate(inputs):
+        slot = slot_at(slots, place)
+        if slot is not None and known.name:
+            yield place, slot, known
 
 
 def described(schema: Schema, inputs: Sequence[Known]) -> str:
@@ -79,8 +85,42 @@ def readable(type_name: str) -> str:
     return name_of(BY_NAME[inner]) if type_name == f"tensor({inner})" and inner in BY_NAME else type_name
 
 
-@rule("type/not-allowed", "error", Typed)
-def not_allowed(typed: Typed) -> Faults:
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a node's operator, ``label``, takes at its inputs, and what is known of them."""
+
+    node: Node
+    label: str
+    slots: Sequence[Slot]
+    inputs: Sequence[Known]
+
+    def known_inputs(self) -> Iterator[tuple[int, Slot, Known]]:
+        return _known_inputs(self.slots, self.inputs)
+
+
+@cache
+def slots_of(kernel: Kernel) -> tuple[Slot, ...]:
+    """What a kernel says of the types of its inputs, for operators without a schema; nothing where it says nothing."""
+    signature = signature_of(kernel)
+    if (types := signature.types) is None:
+        return ()
+    names = (*signature.positional, *(("...",) if signature.variadic else ()))
+    return tuple(
+        Slot(
+            name=name,
+            allowed=frozenset(type_string(TensorType(dtype)) for dtype in types.allowed[types.letter(place)]),
+            variable=types.letter(place),
+            optional=True,
+            variadic=place == len(signature.positional),
+            homogeneous=True,
+            min_arity=0,
+        )
+        for place, name in enumerate(names)
+    )
+
+
+@rule("type/not-allowed", "error", Taken)
+def not_allowed(taken: Taken) -> Faults:
     """An input is of a type that the operator does not take at this opset.
 
     Why: the operator has no meaning for it there; runtimes refuse the model or have no kernel.
@@ -93,15 +133,15 @@ def not_allowed(typed: Typed) -> Faults:
     Instead:
         g (float[2] x) => (float[2] y) { y = Floor(x) }
     """
-    for place, slot, known in typed.known_inputs():
+    for place, slot, known in taken.known_inputs():
         if known.name not in slot.allowed:
             allowed = ", ".join(sorted(map(readable, slot.allowed)))
-            message = f"{typed.schema.label} does not take {readable(known.name)} here"
-            yield Fault(typed.node.input_where(place), message, f"it takes: {allowed}")
+            message = f"{taken.label} does not take {readable(known.name)} here"
+            yield Fault(taken.node.input_where(place), message, f"it takes: {allowed}")
 
 
-@rule("type/variable", "error", Typed)
-def variable(typed: Typed) -> Faults:
+@rule("type/variable", "error", Taken)
+def variable(taken: Taken) -> Faults:
     """Two inputs that must be of one type are of different types.
 
     Why: ONNX never converts on its own.
@@ -115,13 +155,13 @@ def variable(typed: Typed) -> Faults:
         g (float[2] x, double[2] z) => (float[2] y) { w = CastLike(z, x)  y = Add(x, w) }
     """
     bound: dict[str, tuple[str, str]] = {}
-    for place, slot, known in typed.known_inputs():
+    for place, slot, known in taken.known_inputs():
         if slot.variable and slot.homogeneous and known.name in slot.allowed:
-            first, wanted = bound.setdefault(slot.variable, (f'"{typed.node.inputs[place]}"', known.name))
+            first, wanted = bound.setdefault(slot.variable, (f'"{taken.node.inputs[place]}"', known.name))
             if wanted != known.name:
                 yield Fault(
-                    typed.node.input_where(place),
-                    f"it is {readable(known.name)}, {first} is {readable(wanted)}: {typed.schema.label} wants one type",
+                    taken.node.input_where(place),
+                    f"it is {readable(known.name)}, {first} is {readable(wanted)}: {taken.label} wants one type",
                     f"cast one of them (type variable {slot.variable})",
                 )
 

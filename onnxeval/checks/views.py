@@ -126,7 +126,7 @@ class Node:
     @property
     def kernel(self) -> Kernel | None:
         """What runs it here, where the standard does not describe its operator."""
-        return self.scope.imports.kernel(self.domain, self.op_type) if self.domain else None
+        return self.scope.imports.kernel(self.domain, self.op_type)
 
     @property
     def version(self) -> int | None:

@@ -79,6 +79,7 @@ EXAMPLES = {
         model("g () => (float y) {y = Constant<value_float = 1.0>()}"),
     ),
     "node/unknown-operator": (node("y = Negg(x)"), node("y = Neg(x)")),
+    "node/foreign-operator": (node("y = LayerNormalization(x, x)", opset=16), node("y = LayerNormalization(x, x)")),
     "node/newer-operator": (node("y = Gelu(x)", opset=19), node("y = Gelu(x)", opset=20)),
     "node/deprecated-operator": (
         node("y = Upsample(x, x)", opset=10),

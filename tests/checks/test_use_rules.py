@@ -91,6 +91,21 @@ def test_an_operator_of_onnxruntime_is_known() -> None:
             "it is of type FLOAT, com.microsoft.FusedMatMul declares INT",
         ),
         (
+            "h = Shape(x) y = com.microsoft.FusedMatMul(x, h)",
+            "type/not-allowed",
+            "com.microsoft.FusedMatMul does not take int64 here",
+        ),
+        (
+            "h = CastLike(x, k) y = com.microsoft.BiasGelu(x, h)",
+            "type/variable",
+            'it is float64, "x" is float32: com.microsoft.BiasGelu wants one type',
+        ),
+        (
+            "y, a, b, c, z = com.microsoft.GroupQueryAttention<num_heads = 1, kv_num_heads = 1>(x, x, x, x, x, i, i)",
+            "node/output-count",
+            "com.microsoft.GroupQueryAttention gives 4 outputs, 5 taken",
+        ),
+        (
             "y = com.microsoft.GroupNorm(x, x, x)",
             "evaluation/no-kernel",
             "nothing here runs it: com.microsoft.GroupNorm is not run: it is written for a device",
@@ -103,9 +118,34 @@ def test_an_operator_of_onnxruntime_is_known() -> None:
     ],
 )
 def test_kernels_describe_operators_outside_the_standard(line: str, rule: str, message: str) -> None:
-    findings = onnxeval.check(parsed(f"g (float[2,2] x) => (float[N,M] y) {{{line}}}", "com.microsoft"))
+    findings = onnxeval.check(
+        parsed(
+            f"g (float[2,2] x) => (float[N,M] y) <int32[1] i = {{1}}, double k = {{0}}> {{{line}}}",
+            "com.microsoft",
+        ),
+        ignore=["graph/unused-*"],
+    )
     assert [finding.rule for finding in findings] == [rule]
     assert findings[0].message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("line", "rule", "message"),
+    [
+        ("y = SimplifiedLayerNormalization<epsilonn = 1.0>(x, x)", "node/unknown-attribute", "epsilonn"),
+        ("y = SimplifiedLayerNormalization<axis = 1.0>(x, x)", "node/attribute-type", "is of type FLOAT"),
+        ("y = SimplifiedLayerNormalization(x)", "node/absent-input", 'needs its input 1 "scale"'),
+        ("y, a, b = SimplifiedLayerNormalization(x, x)", "node/output-count", "gives 2 outputs, 3 taken"),
+        ("i = Shape(x) y = SimplifiedLayerNormalization(i, x)", "type/not-allowed", "does not take int64"),
+        ("y = SimplifiedLayerNormalization(x, x)", "", ""),
+    ],
+)
+def test_an_operator_of_onnxruntime_under_the_standards_domain(line: str, rule: str, message: str) -> None:
+    findings = onnxeval.check(parsed(f"g (float[2,2] x) => (float[N,M] y) {{{line}}}"))
+    told = [f for f in findings if f.rule != "node/foreign-operator"]
+    assert len(findings) == len(told) + 1
+    assert [f.rule for f in told] == [rule] * bool(rule)
+    assert all(message in f.message for f in told)
 
 
 def test_a_kernel_of_ones_own_is_known() -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from onnxeval.dtypes import BFLOAT16, STRING, DType, name_of
-from onnxeval.registry import op, signature_of
+from onnxeval.registry import InputTypes, op, signature_of
 from onnxeval.values import type_of, type_string
 
 K = TypeVar("K", bound=Callable[..., Any])
@@ -32,21 +32,27 @@ NUMBERS = (*FLOATS_AND_DOUBLE, *(np.dtype(f"{sign}int{bits}") for bits in (8, 16
 ANY = (*NUMBERS, BOOL, STRING, np.dtype(np.complex64), np.dtype(np.complex128))
 
 
-def microsoft_op(op_type: str, letters: str, **allowed: Collection[DType]) -> Callable[[K], K]:
+def microsoft_op(
+    op_type: str, letters: str, *, outputs: int | None = None, **allowed: Collection[DType]
+) -> Callable[[K], K]:
     """Register version 1 of an operator of com.microsoft and check the types of its inputs at each call.
 
     ``letters`` has one type variable for each input, which ``allowed`` explains; inputs of one letter have one type.
-    The last letter serves all further inputs.
+    The last letter serves all further inputs. ``outputs`` is how many there are at most, where the kernel's annotation
+    does not tell.
     """
 
     def register(kernel: K) -> K:
-        return op(op_type, domain=MICROSOFT, versions=(1,))(typed(letters, **allowed)(kernel))
+        described = typed(letters, **allowed)(kernel)
+        described.most_outputs = outputs  # type: ignore[attr-defined]  # a function has any attribute that is set
+        return op(op_type, domain=MICROSOFT, versions=(1,))(described)
 
     return register
 
 
 def typed(letters: str, **allowed: Collection[DType]) -> Callable[[K], K]:
     """Let a kernel raise TypeError for inputs whose types are not those of `microsoft_op`."""
+    types = InputTypes(letters, allowed)
 
     def checked(kernel: K) -> K:
         names = signature_of(kernel).positional
@@ -57,7 +63,7 @@ def typed(letters: str, **allowed: Collection[DType]) -> Callable[[K], K]:
             for place, x in enumerate(inputs):
                 if x is None:
                     continue
-                letter = letters[min(place, len(letters) - 1)]
+                letter = types.letter(place)
                 if not isinstance(x, np.ndarray) or x.dtype not in allowed[letter]:
                     given = type_string(type_of(x)) if not isinstance(x, np.ndarray) else name_of(x.dtype)
                     expected = ", ".join(map(name_of, allowed[letter]))
@@ -70,6 +76,7 @@ def typed(letters: str, **allowed: Collection[DType]) -> Callable[[K], K]:
                     )
             return kernel(*inputs, **attributes)
 
+        called.input_types = types  # type: ignore[attr-defined]  # a function has any attribute that is set
         return cast("K", called)
 
     return checked

@@ -25,7 +25,7 @@ from onnxeval.ops.contrib._typed import FLOAT16, FLOAT32, FLOATS, INT32, microso
 from onnxeval.values import shape_text
 
 
-@microsoft_op("Attention", "TTTMTTM", T=FLOATS, M=(INT32,))
+@microsoft_op("Attention", "TTTMTTM", outputs=2, T=FLOATS, M=(INT32,))
 def attention(
     x: Tensor,
     weights: Tensor,
@@ -77,7 +77,7 @@ def attention(
     return tuple(result.astype(x.dtype) for result in results)
 
 
-@microsoft_op("DecoderMaskedSelfAttention", "TTTMTTMMM", T=(FLOAT32, FLOAT16), M=(INT32,))
+@microsoft_op("DecoderMaskedSelfAttention", "TTTMTTMMM", outputs=2, T=(FLOAT32, FLOAT16), M=(INT32,))
 def decoder_masked_self_attention(
     x: Tensor,
     weights: Tensor,

@@ -83,7 +83,7 @@ def causal_conv_with_state(
     return y, np.stack([*blank, *states])
 
 
-@microsoft_op("VarlenCausalConvWithState", "TTMTTMTT", T=FLOATS, M=(INT32,))
+@microsoft_op("VarlenCausalConvWithState", "TTMTTMTT", outputs=3, T=FLOATS, M=(INT32,))
 @in_float32
 def varlen_causal_conv_with_state(
     x: Tensor,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from onnxeval.dtypes import Tensor
@@ -10,7 +12,7 @@ from onnxeval.ops.contrib._standard import standard
 from onnxeval.ops.contrib._typed import BOOL, FLOATS_AND_DOUBLE, microsoft_op
 from onnxeval.values import shape_text
 
-_ALLOWED = {"T": FLOATS_AND_DOUBLE, "R": FLOATS_AND_DOUBLE, "B": (BOOL,)}
+_ALLOWED: dict[str, Any] = {"T": FLOATS_AND_DOUBLE, "R": FLOATS_AND_DOUBLE, "B": (BOOL,)}
 
 
 @microsoft_op("BiasDropout", "TTTRB", **_ALLOWED)

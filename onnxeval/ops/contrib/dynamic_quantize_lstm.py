@@ -30,7 +30,7 @@ def _matrices_of(weights: Tensor, recurrence: Tensor, w_zero_point: Tensor, r_ze
     )
 
 
-@microsoft_op("DynamicQuantizeLSTM", "FWRFIFFFFWFR", F=(FLOAT32,), W=EIGHT_BITS, R=EIGHT_BITS, I=(INT32,))
+@microsoft_op("DynamicQuantizeLSTM", "FWWFIFFFFWFW", outputs=3, F=(FLOAT32,), W=EIGHT_BITS, I=(INT32,))
 @prepared_by(_matrices_of)
 def dynamic_quantize_lstm(
     x: Tensor,

@@ -16,7 +16,7 @@ from onnxeval.values import shape_text
 _TINY = 1e-12
 
 
-@microsoft_op("GatedDeltaNet", "TTTIGGFFFII", T=FLOATS, G=FLOATS, F=(FLOAT32,), I=(INT32,))
+@microsoft_op("GatedDeltaNet", "TTTIGGFFFII", outputs=3, T=FLOATS, G=FLOATS, F=(FLOAT32,), I=(INT32,))
 def gated_delta_net(
     query: Tensor,
     key: Tensor | None,

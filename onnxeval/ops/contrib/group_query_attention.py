@@ -18,6 +18,7 @@ from onnxeval.values import shape_text
 @microsoft_op(
     "GroupQueryAttention",
     "TTTCCMMTTPTTSSTTM",
+    outputs=4,
     T=FLOATS,
     C=(*FLOATS, UINT8, INT8, FLOAT8E4M3FN),
     M=(INT32,),

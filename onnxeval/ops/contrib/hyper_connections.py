@@ -125,7 +125,7 @@ def hyper_connection_low_rank_mix(
     return first, second, third
 
 
-@microsoft_op("EngramGate", "TTTTTT", T=FLOATS)
+@microsoft_op("EngramGate", "TTTTTT", outputs=2, T=FLOATS)
 def engram_gate(
     key: Tensor,
     query: Tensor,

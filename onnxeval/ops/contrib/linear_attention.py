@@ -72,7 +72,7 @@ def linear_attention(
     return np.concatenate(parts, axis=1), np.stack([*blank, *states[1:]]).astype(state_type)
 
 
-@microsoft_op("LinearAttentionGate", "TFFT", T=FLOATS, F=(FLOAT32,))
+@microsoft_op("LinearAttentionGate", "TFFT", outputs=2, T=FLOATS, F=(FLOAT32,))
 def linear_attention_gate(
     a: Tensor, dt_bias: Tensor, decay_scale: Tensor, b: Tensor | None, *, n_outputs: int
 ) -> tuple[Tensor, ...]:

@@ -12,7 +12,7 @@ from onnxeval.ops.contrib.layer_norm import simplified_layer_normalization, skip
 from onnxeval.ops.contrib.matmul_nbits import matmul_nbits
 
 
-@microsoft_op("MatMulNBitsMlp", "TTTBTTBTT", T=FLOATS, B=(UINT8,))
+@microsoft_op("MatMulNBitsMlp", "TTTBTTBTT", outputs=2, T=FLOATS, B=(UINT8,))
 def matmul_nbits_mlp(
     a: Tensor,
     skip: Tensor | None,
@@ -48,7 +48,7 @@ def matmul_nbits_mlp(
     return (convert(curves.silu(gate) * up, a.dtype), *total)
 
 
-@microsoft_op("MatMulNBitsQkv", "TTTBTTBTTBTT", T=FLOATS, B=(UINT8,))
+@microsoft_op("MatMulNBitsQkv", "TTTBTTBTTBTT", outputs=4, T=FLOATS, B=(UINT8,))
 def matmul_nbits_qkv(
     a: Tensor,
     skip: Tensor | None,

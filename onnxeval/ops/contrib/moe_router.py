@@ -11,7 +11,7 @@ from onnxeval.ops.contrib._typed import FLOAT32, FLOATS, microsoft_op
 from onnxeval.values import shape_text
 
 
-@microsoft_op("MoEGroupRouter", "TFT", T=FLOATS, F=(FLOAT32,))
+@microsoft_op("MoEGroupRouter", "TFT", outputs=3, T=FLOATS, F=(FLOAT32,))
 def moe_group_router(
     logits: Tensor,
     expert_bias: Tensor,

@@ -13,7 +13,7 @@ from onnxeval.ops.contrib.attention import attended
 from onnxeval.values import shape_text
 
 
-@microsoft_op("QAttention", "XWFFFIXWF", X=EIGHT_BITS, W=EIGHT_BITS, F=(FLOAT32, FLOAT16), I=(INT32,))
+@microsoft_op("QAttention", "XWFFFIXWF", outputs=2, X=EIGHT_BITS, W=EIGHT_BITS, F=(FLOAT32, FLOAT16), I=(INT32,))
 def qattention(
     x: Tensor,
     weights: Tensor,

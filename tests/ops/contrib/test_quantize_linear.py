@@ -65,6 +65,23 @@ def test_dequantize_words_of_32_bits() -> None:
     assert ours("DequantizeLinear", [x[4:], scale(1), np.array(3, np.int32)]).item() == np.float32(-(2.0**31) - 3)
 
 
+@pytest.mark.parametrize("dtype", [*BYTES_AND_WORDS, *HALF_BYTES])
+@pytest.mark.parametrize(("axis", "size", "blocks"), [(2, 3, (3, 4, 2)), (1, 2, (3, 2, 5)), (-3, 3, (1, 4, 5))])
+def test_blocks(dtype, axis, size, blocks) -> None:
+    """onnxruntime's quantizer writes such nodes, and its own checker refuses them: the formula is the standard's."""
+    low, high = range_of(dtype)
+    draw = np.random.default_rng(2)
+    scales = draw.uniform(0.1, 0.5, blocks).astype(F32)
+    zero_points = draw.integers(0, 4, blocks).astype(dtype)
+    block_of = np.minimum(np.arange(X.shape[axis]) // size, blocks[axis] - 1)
+    each, offset = (np.take(part.astype(float), block_of, axis) for part in (scales, zero_points))
+    codes = ours("QuantizeLinear", [X, scales, zero_points], axis=axis, block_size=size)
+    assert codes.dtype == dtype
+    np.testing.assert_allclose(codes.astype(float), np.clip(X / each + offset, low, high), rtol=0, atol=0.501)
+    numbers = ours("DequantizeLinear", [codes, scales, zero_points], axis=axis, block_size=size)
+    np.testing.assert_allclose(numbers, (codes.astype(float) - offset) * each, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("inputs", "attributes", "message"),
     [
