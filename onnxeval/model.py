@@ -22,7 +22,7 @@ from onnxeval.graph import constants_of, known_names
 from onnxeval.limits import Limits, Run
 from onnxeval.loader import Loaded, load_model
 from onnxeval.observe import Observer, unobserved
-from onnxeval.passes import optimise
+from onnxeval.passes import Known, optimise
 from onnxeval.plan import Plan
 from onnxeval.registry import STANDARD, Registry
 from onnxeval.results import contradiction, sizes_of
@@ -102,7 +102,7 @@ class Model:
         if key not in self._plans:
             self._refuse_unknown(names)
             plan = self._compiler.compile(None if outputs is None else names, open_constants)
-            self._plans[key] = plan if reference else optimise(plan, evaluate)
+            self._plans[key] = plan if reference else optimise(plan, Known(evaluate))
         return self._plans[key]
 
     def run(

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from onnxeval.dtypes import Tensor
 from onnxeval.plan import Plan, Step, with_releases
-from onnxeval.values import Value
+from onnxeval.registry import STANDARD, signature_of
+from onnxeval.schema import find_schema, newest_opset
+from onnxeval.values import TensorType, Value
 
 #: Runs a step on known values; None where it fails or would take too much, then it is left to the run.
 Evaluate: TypeAlias = Callable[[Step, Mapping[str, Value]], tuple[Value, ...] | None]
-Pass: TypeAlias = Callable[[Plan, Evaluate], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What passes may rely on beside the plan: ``types`` are exact, those of values of the plan and of its inputs."""
+
+    evaluate: Evaluate
+    types: Mapping[str, TensorType] = field(default_factory=dict)
+
+    def type_of(self, name: str, constants: Mapping[str, Tensor]) -> TensorType | None:
+        """The type and shape that a value is certain to have; None where it is not."""
+        if (value := constants.get(name)) is not None:
+            return TensorType(value.dtype, value.shape)
+        return self.types.get(name)
+
+
+Pass: TypeAlias = Callable[[Plan, Known], Plan]
 
 
 def op_type(step: Step) -> str:
@@ -40,6 +58,23 @@ def count_readers(plan: Plan) -> Counter[str]:
 def producers_of(steps: Iterable[Step]) -> dict[str, Step]:
     """The step that makes each name."""
     return {name: step for step in steps for name in step.outputs if name}
+
+
+def standard_step(like: Step, op: str, inputs: tuple[str, ...], output: str, **attributes: Any) -> Step:
+    """A step of the newest version of an operator of the standard, in place of ``like`` and with its label."""
+    schema = find_schema("", op, newest_opset(""))
+    assert schema is not None
+    STANDARD.load_section(schema.section)
+    return Step(
+        label=like.label,
+        kernel=STANDARD[schema.key],
+        inputs=inputs,
+        outputs=(output,),
+        attributes=attributes,
+        subgraphs={},
+        injected=signature_of(STANDARD[schema.key]).injected - {"n_outputs"},
+        schema=schema,
+    )
 
 
 def rebuilt(plan: Plan, steps: Sequence[Step], constants: Mapping[str, Tensor]) -> Plan:

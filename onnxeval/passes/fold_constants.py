@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Evaluate, reads_of, rebuilt
+from onnxeval.passes._rewrite import Evaluate, Known, reads_of, rebuilt
 from onnxeval.plan import NOTHING, Plan, Step
 from onnxeval.values import Value
 
@@ -17,9 +17,9 @@ from onnxeval.values import Value
 ALLOWANCE = 1 << 27
 
 
-def fold_constants(plan: Plan, evaluate: Evaluate) -> Plan:
+def fold_constants(plan: Plan, known: Known) -> Plan:
     """The plan without the steps that depend on nothing fed; what cannot be computed now is left to the run."""
-    return _folded(plan, evaluate, NOTHING, _Allowance(ALLOWANCE))
+    return _folded(plan, known.evaluate, NOTHING, _Allowance(ALLOWANCE))
 
 
 class _Allowance:

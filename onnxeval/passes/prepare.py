@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Evaluate
+from onnxeval.passes._rewrite import Known
 from onnxeval.plan import Plan, Step
 from onnxeval.registry import preparation_of, signature_of
 
@@ -21,7 +21,7 @@ from onnxeval.registry import preparation_of, signature_of
 ALLOWANCE = 1 << 26
 
 
-def prepare(plan: Plan, _: Evaluate) -> Plan:
+def prepare(plan: Plan, _: Known) -> Plan:
     """The plan whose steps hold what their kernels prepare."""
     return _prepared(plan, _Allowance(ALLOWANCE))
 

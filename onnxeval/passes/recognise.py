@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from onnxeval.passes._kernels import attend, rotate_halves
 from onnxeval.passes._patterns import Match, Matcher, operators_of, parsed
-from onnxeval.passes._rewrite import Evaluate, count_readers, op_type, producers_of, rebuilt
-from onnxeval.plan import NOTHING, Plan, Step
-from onnxeval.registry import STANDARD, Kernel
-from onnxeval.schema import Schema, find_schema, newest_opset
+from onnxeval.passes._rewrite import Known, count_readers, op_type, producers_of, rebuilt, standard_step
+from onnxeval.plan import Plan, Step
+from onnxeval.registry import Kernel
+
+#: The step that an expression becomes, its label aside; None where an attribute or a constant is not as it must be.
+Build: TypeAlias = Callable[[Match, Matcher], Step | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """What a step runs, on which values."""
-
-    kernel: Kernel
-    inputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    schema: Schema | None = None
-
-
-#: What an expression becomes; None where an attribute or a constant is not as it must be.
-Build: TypeAlias = Callable[[Match, Matcher], Operation | None]
-
-
-def recognise(plan: Plan, _: Evaluate) -> Plan:
+def recognise(plan: Plan, _: Known) -> Plan:
     """The plan with the expressions of `RULES` as one step each; a step inside that others read keeps it from it."""
     there = {op_type(step) for step in plan.steps}
     by_root: dict[str, list[tuple[str, Build]]] = {}
@@ -52,11 +40,12 @@ def recognise(plan: Plan, _: Evaluate) -> Plan:
             match = matcher.find(text, step)
             if match is None or any(steps[places[id(part)]] is not part for part in match.steps):
                 continue
-            operation = build(match, matcher)
-            if operation is not None:
+            whole = build(match, matcher)
+            if whole is not None:
                 for part in match.steps:
                     steps[places[id(part)]] = None
-                steps[place] = _as_step(operation, match)
+                parts = sorted(match.steps, key=lambda part: places[id(part)])
+                steps[place] = replace(whole, label=" + ".join(part.label for part in parts))
                 break
     found = [step for step in steps if step is not None]
     return rebuilt(plan, found, plan.constants) if len(found) < len(steps) else plan
@@ -69,35 +58,33 @@ def _roots(text: str) -> tuple[str, ...]:
     return ("Mul", "Div") if tree.op in ("Mul", "Div") else (tree.op,)
 
 
-def _as_step(operation: Operation, match: Match) -> Step:
+def _standard(match: Match, op: str, *names: str, **attributes: Any) -> Step:
+    """An operator of the standard on values of the expression."""
+    inputs = tuple(match.names[name] for name in names)
+    return standard_step(match.steps[0], op, inputs, match.steps[0].outputs[0], **attributes)
+
+
+def _own(match: Match, kernel: Kernel, *names: str, **attributes: Any) -> Step:
+    """A kernel that no operator is, on values of the expression."""
+    inputs = tuple(match.names[name] for name in names)
     root = match.steps[0]
     return replace(
         root,
-        label=" + ".join(step.label for step in reversed(match.steps)),
-        kernel=operation.kernel,
-        inputs=operation.inputs,
+        kernel=kernel,
+        inputs=inputs,
         outputs=root.outputs[:1],
-        attributes=operation.attributes,
+        attributes=attributes,
         injected=frozenset(),
-        schema=operation.schema,
+        schema=None,
         spelled_out=None,
     )
-
-
-def _standard(op: str, *inputs: str, **attributes: Any) -> Operation | None:
-    """The newest version of an operator of the standard."""
-    schema = find_schema("", op, newest_opset(""))
-    if schema is None:
-        return None
-    STANDARD.load_section(schema.section)
-    return Operation(STANDARD[schema.key], inputs, attributes, schema)
 
 
 # Activations
 
 
 def _unary(op: str, **attributes: Any) -> Build:
-    return lambda match, _: _standard(op, match.names["x"], **attributes)
+    return lambda match, _: _standard(match, op, "x", **attributes)
 
 
 # Normalisations: over the last axis, in float32, where the standard's operators compute as the expression does
@@ -127,31 +114,30 @@ def _reductions_fit(match: Match, matcher: Matcher) -> bool:
     return all(_last_axis(step, matcher) for step in match.steps if op_type(step).startswith("Reduce"))
 
 
-def _layer_normalization(match: Match, matcher: Matcher) -> Operation | None:
+def _layer_normalization(match: Match, matcher: Matcher) -> Step | None:
     names, epsilon = match.names, _epsilon(match, matcher)
     if epsilon is None or not _reductions_fit(match, matcher):
         return None
     if not (_is_vector(names["scale"], matcher) and _is_vector(names["bias"], matcher)):
         return None
-    inputs = (names["x"], names["scale"], names["bias"])
-    return _standard("LayerNormalization", *inputs, axis=-1, epsilon=epsilon, stash_type=1)
+    return _standard(match, "LayerNormalization", "x", "scale", "bias", axis=-1, epsilon=epsilon, stash_type=1)
 
 
-def _rms_normalization(match: Match, matcher: Matcher) -> Operation | None:
-    names, epsilon = match.names, _epsilon(match, matcher)
-    if epsilon is None or not _reductions_fit(match, matcher) or not _is_vector(names["scale"], matcher):
+def _rms_normalization(match: Match, matcher: Matcher) -> Step | None:
+    epsilon = _epsilon(match, matcher)
+    if epsilon is None or not _reductions_fit(match, matcher) or not _is_vector(match.names["scale"], matcher):
         return None
-    return _standard("RMSNormalization", names["x"], names["scale"], axis=-1, epsilon=epsilon, stash_type=1)
+    return _standard(match, "RMSNormalization", "x", "scale", axis=-1, epsilon=epsilon, stash_type=1)
 
 
-def _softmax(match: Match, matcher: Matcher) -> Operation | None:
-    return _standard("Softmax", match.names["x"], axis=-1) if _reductions_fit(match, matcher) else None
+def _softmax(match: Match, matcher: Matcher) -> Step | None:
+    return _standard(match, "Softmax", "x", axis=-1) if _reductions_fit(match, matcher) else None
 
 
 # Attention
 
 
-def _attention(match: Match, matcher: Matcher) -> Operation | None:
+def _attention(match: Match, matcher: Matcher) -> Step | None:
     guarded = any(op_type(step) == "IsNaN" for step in match.steps)
     softmax = match.only("Softmax")
     if softmax.schema is None or softmax.schema.key.since_version < 13 or softmax.attributes["axis"] != -1:
@@ -163,11 +149,11 @@ def _attention(match: Match, matcher: Matcher) -> Operation | None:
             if value is None or value.size != 1 or value.ndim > 1 or value.dtype.kind != "f" or not value.item():
                 return None
             scale = 1 / float(value.item()) if inverse else float(value.item())
-    inputs = tuple(match.names[name] for name in ("query", "key", "value", "mask") if name in match.names)
-    return Operation(attend, inputs, {"scale": scale, "nan_to_zero": guarded})
+    names = ("query", "key", "value", *(("mask",) if "mask" in match.names else ()))
+    return _own(match, attend, *names, scale=scale, nan_to_zero=guarded)
 
 
-def _rotation(match: Match, matcher: Matcher) -> Operation | None:
+def _rotation(match: Match, matcher: Matcher) -> Step | None:
     """Both slices over the last axis, from and to the half of it: of a size that the angles' last axis has."""
     bounds = []
     for half in ("second", "first"):
@@ -184,7 +170,7 @@ def _rotation(match: Match, matcher: Matcher) -> Operation | None:
         return None
     if angles is None or angles.shape[-1:] != (2 * half_size,):
         return None
-    return Operation(rotate_halves, tuple(match.names[name] for name in ("x", "cos", "sin")), NOTHING)
+    return _own(match, rotate_halves, "x", "cos", "sin")
 
 
 _GELU = _unary("Gelu", approximate="none")
@@ -244,8 +230,8 @@ RULES: tuple[tuple[str, Build], ...] = (
 )
 
 
-def _hard_swish(match: Match) -> Operation | None:
+def _hard_swish(match: Match) -> Step | None:
     curve = match.only("HardSigmoid").attributes
     # alpha is stored as a float32
     fits = abs(curve["alpha"] - 1 / 6) < 1e-7 and curve["beta"] == 0.5
-    return _standard("HardSwish", match.names["x"]) if fits else None
+    return _standard(match, "HardSwish", "x") if fits else None

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Evaluate, op_type, reads_of
+from onnxeval.passes._rewrite import Known, op_type, reads_of
 from onnxeval.plan import Plan
 from onnxeval.registry import Kernel
 
@@ -55,7 +55,7 @@ FRESH = frozenset(
 _LARGE = 1 << 15
 
 
-def reuse_buffers(plan: Plan, _: Evaluate) -> Plan:
+def reuse_buffers(plan: Plan, _: Known) -> Plan:
     """The plan whose element-wise steps reuse a dying input's memory; the kernel decides at run time."""
     lending: dict[str, bool] = {}  # name -> whether every reader so far makes memory of its own
     steps = []

@@ -1,0 +1,75 @@
+"""An If whose condition is a constant becomes the steps of the branch that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from onnxeval.dtypes import Tensor
+from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step
+from onnxeval.passes.fold_constants import fold_constants
+from onnxeval.plan import Plan, Step
+
+
+def inline_branches(plan: Plan, known: Known) -> Plan:
+    """The plan in which such an If is the steps of its branch, and what these make constant is folded."""
+    while True:
+        inlined = _inlined(plan)
+        if inlined is plan:
+            return plan
+        plan = fold_constants(inlined, known)
+
+
+def _inlined(plan: Plan) -> Plan:
+    taken = {*plan.inputs, *plan.constants, *plan.captures, *(name for step in plan.steps for name in step.outputs)}
+    constants = dict(plan.constants)
+    steps: list[Step] = []
+    for step in plan.steps:
+        branch = _branch(step, plan.constants)
+        if branch is None:
+            steps.append(step)
+            continue
+        local = {*branch.constants, *(name for inner in branch.steps for name in inner.outputs if name)}
+        new = {name: _free_name(f"{name} in {step.label}", taken) for name in local}
+        made = {name for inner in branch.steps for name in inner.outputs}
+        given = dict(zip(branch.outputs, step.outputs, strict=False))
+        new.update({name: given[name] for name in made & given.keys() if given[name]})
+        taken.update(new.values())
+        constants.update({new[name]: value for name, value in branch.constants.items()})
+        steps.extend(_renamed(inner, new, step.label) for inner in branch.steps)
+        steps.extend(
+            standard_step(step, "Identity", (new.get(source, source),), name)
+            for source, name in zip(branch.outputs, step.outputs, strict=False)
+            if name and new.get(source) != name
+        )
+    return (
+        rebuilt(plan, steps, constants) if len(constants) > len(plan.constants) or steps != list(plan.steps) else plan
+    )
+
+
+def _branch(step: Step, constants: Mapping[str, Tensor]) -> Plan | None:
+    """The branch that a step takes every time; None where that is not known.
+
+    Bodies inside a branch name what they capture, which nobody can rename: such a branch stays.
+    """
+    if op_type(step) != "If" or step.inputs[0] not in constants or constants[step.inputs[0]].size != 1:
+        return None
+    branch = step.subgraphs["then_branch" if constants[step.inputs[0]].item() else "else_branch"]
+    if not isinstance(branch, Plan) or any(inner.subgraphs for inner in branch.steps):
+        return None
+    return branch
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _renamed(step: Step, new: Mapping[str, str], around: str) -> Step:
+    return replace(
+        step,
+        label=f"{around} > {step.label}",
+        inputs=tuple([new.get(name, name) for name in step.inputs]),
+        outputs=tuple([new.get(name, name) for name in step.outputs]),
+    )

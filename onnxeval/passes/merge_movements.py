@@ -1,0 +1,133 @@
+"""Transposes of transposes, reshapes of reshapes, and what moves or casts nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step
+from onnxeval.plan import Plan, Step
+
+#: Operators that keep the elements in their order.
+_RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+
+
+def merge_movements(plan: Plan, known: Known) -> Plan:
+    """The plan whose steps read from before a movement that the step repeats or undoes.
+
+    The movement itself is left out where nobody else reads it. Plan's outputs and captured names keep their step.
+    """
+    captured = {name for step in plan.steps for body in step.subgraphs.values() for name in body.captures}
+    work = _Work(plan.constants, known, captured.union(plan.outputs))
+    steps = [work.rewritten(step) for step in plan.steps]
+    if not work.changed:
+        return plan
+    kept = _without_dead([step for step in steps if step is not None], work.needed)
+    return rebuilt(plan, kept, {**plan.constants, **work.shapes})
+
+
+@dataclass(slots=True)
+class _Work:
+    constants: Mapping[str, Tensor]
+    known: Known
+    needed: set[str]
+    names: dict[str, str] = field(default_factory=dict)  # what is read instead of a value that is the same
+    made: dict[str, Step] = field(default_factory=dict)
+    shapes: dict[str, Tensor] = field(default_factory=dict)  # the constants that merged reshapes read
+    changed: bool = False
+
+    def rewritten(self, step: Step) -> Step | None:
+        """The step to take this one's place; None where its output is its input."""
+        inputs = tuple([self.names.get(name, name) for name in step.inputs])
+        if inputs != step.inputs:
+            step = replace(step, inputs=inputs)
+        op = op_type(step)
+        if op == "Transpose":
+            step = self._transpose(step)
+        elif op in _RESHAPING:
+            step = self._reshape(step)
+        if (
+            op in ("Transpose", "Cast", *_RESHAPING)
+            and self._changes_nothing(step)
+            and step.outputs[0] not in self.needed
+        ):
+            self.names[step.outputs[0]] = step.inputs[0]
+            self.changed = True
+            return None
+        self.made[step.outputs[0]] = step
+        return step
+
+    def _transpose(self, step: Step) -> Step:
+        before = self.made.get(step.inputs[0])
+        if before is None or op_type(before) != "Transpose":
+            return step
+        first, second = before.attributes["perm"], step.attributes["perm"]
+        given = first or second
+        if given is None:
+            source = self.known.type_of(before.inputs[0], self.constants)
+            if source is None or source.shape is None:
+                return step
+            given = source.shape
+        reverse = tuple(range(len(given)))[::-1]
+        first, second = first or reverse, second or reverse
+        if len(first) != len(second):
+            return step
+        return self._merged(before, replace(step, attributes={"perm": tuple(first[axis] for axis in second)}))
+
+    def _reshape(self, step: Step) -> Step:
+        """A reshape of a reshape reads what that one read, where its own shape says all or is known."""
+        before = self.made.get(step.inputs[0])
+        if before is None or op_type(before) not in _RESHAPING:
+            return step
+        shape = self.constants.get(step.inputs[1]) if op_type(step) == "Reshape" and len(step.inputs) == 2 else None
+        if shape is not None and not (shape == 0).any():  # a zero is a size of the input
+            return self._reshape(self._merged(before, step))
+        result = self.known.type_of(step.outputs[0], self.constants)
+        if result is None or result.shape is None:
+            return step
+        name = f"shape of {step.outputs[0]}"
+        self.shapes[name] = np.array(result.shape, np.int64)
+        inputs = (step.inputs[0], name)
+        whole = standard_step(step, "Reshape", inputs, step.outputs[0], allowzero=1)
+        return self._reshape(self._merged(before, whole))
+
+    def _merged(self, before: Step, step: Step) -> Step:
+        self.changed = True
+        label = f"{before.label} + {step.label}"
+        return replace(step, label=label, inputs=(before.inputs[0], *step.inputs[1:]))
+
+    def _changes_nothing(self, step: Step) -> bool:
+        match op_type(step):
+            case "Transpose":
+                perm = step.attributes["perm"]
+                return perm is not None and tuple(perm) == tuple(range(len(perm)))
+            case "Cast":
+                return self._casts_nothing(step)
+            case _:
+                source, result = (
+                    self.known.type_of(name, self.constants) for name in (step.inputs[0], step.outputs[0])
+                )
+                return source is not None and result is not None and source.shape is not None and source == result
+
+    def _casts_nothing(self, step: Step) -> bool:
+        source, result = (self.known.type_of(name, self.constants) for name in (step.inputs[0], step.outputs[0]))
+        if source is not None and result is not None:
+            return source.dtype == result.dtype
+        before = self.made.get(step.inputs[0])
+        return before is not None and op_type(before) == "Cast" and before.attributes["to"] == step.attributes["to"]
+
+
+def _without_dead(steps: Sequence[Step], needed: set[str]) -> list[Step]:
+    """The steps that something needs."""
+    wanted = set(needed)
+    kept = []
+    for step in reversed(steps):
+        if any(name in wanted for name in step.outputs):
+            wanted.update(step.inputs)
+            for body in step.subgraphs.values():
+                wanted.update(body.captures)
+            kept.append(step)
+    return kept[::-1]

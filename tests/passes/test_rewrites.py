@@ -1,0 +1,166 @@
+"""Branches, like results, and movements: what is rewritten, what stays, and that the numbers are the same."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import numpy_helper, parser
+
+import onnxeval
+from onnxeval.executor import evaluate
+from onnxeval.passes import Known, optimise
+from onnxeval.values import TensorType
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def model(body: str, constants: dict | None = None, inputs: str = "float[2,3,4] x", outputs: str = "float y"):
+    proto = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g ({inputs}) => ({outputs}) {{ {body} }}')
+    for name, value in (constants or {}).items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    return onnxeval.load(proto)
+
+
+def steps(loaded, known=None) -> list[str]:
+    plan = loaded.plan() if known is None else optimise(loaded.plan(reference=True), Known(evaluate, known))
+    return [step.schema.key.op_type for step in plan.steps]
+
+
+def same(loaded, feeds=None) -> None:
+    feeds = {"x": X} if feeds is None else feeds
+    for one, other in zip(loaded.run(feeds).values(), loaded.run(feeds, reference=True).values(), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+class TestBranches:
+    BRANCHES = """
+        y = If (c) <
+            then_branch = t () => (float a) {{ k = Add (x, x) a = Mul (k, {last}) }},
+            else_branch = e () => (float a) {{ k = Sub (x, x) a = Mul (k, x) }}
+        >"""
+
+    @pytest.mark.parametrize(("condition", "operators"), [(True, ["Add", "Mul"]), (False, ["Sub", "Mul"])])
+    def test_the_branch_that_is_taken(self, condition, operators):
+        loaded = model(self.BRANCHES.format(last="x"), {"c": condition})
+        assert sorted(steps(loaded)) == sorted(operators)
+        assert all("If" in step.label for step in loaded.plan().steps)
+        same(loaded)
+
+    def test_two_branches_with_the_same_names(self):
+        one = self.BRANCHES.format(last="x")
+        loaded = model(
+            one + one.replace("y = If", "z = If").replace("x, x", "x, y"), {"c": True}, outputs="float y, float z"
+        )
+        assert "If" not in steps(loaded)
+        same(loaded)
+
+    def test_a_branch_that_hands_on_what_it_captures(self):
+        loaded = model(
+            "y = If (c) <then_branch = t () => (float a) { a = Identity (x) }, "
+            "else_branch = e () => (float b) { b = Neg (x) }>",
+            {"c": True},
+        )
+        assert steps(loaded) == ["Identity"]
+        same(loaded)
+
+    def test_what_a_branch_makes_constant_is_folded(self):
+        loaded = model(
+            "z = If (c) <then_branch = t () => (float a) { a = Exp (k) }, "
+            "else_branch = e () => (float b) { b = Neg (k) }>"
+            "y = Add (x, z)",
+            {"c": True, "k": np.float32(2)},
+        )
+        assert steps(loaded) == ["Add"]
+        same(loaded)
+
+    def test_an_if_inside_an_if(self):
+        loaded = model(
+            "y = If (c) <then_branch = t () => (float a) { "
+            "a = If (c) <then_branch = tt () => (float a2) { a2 = Exp (x) },"
+            " else_branch = te () => (float a3) { a3 = Neg (x) }> }, else_branch = e () => (float b) { b = Neg (x) }>",
+            {"c": True},
+        )
+        same(loaded)
+
+    def test_an_open_condition_stays(self):
+        loaded = model(self.BRANCHES.format(last="x"), inputs="float[2,3,4] x, bool c")
+        assert steps(loaded) == ["If"]
+        for condition in (True, False):
+            same(loaded, {"x": X, "c": np.array(condition)})
+
+
+class TestLikeResults:
+    def test_like_steps_are_one(self):
+        loaded = model("a = Exp (x) b = Exp (x) c = Mul (a, k) d = Mul (b, m) y = Add (c, d)", {"k": f(3), "m": f(3)})
+        assert steps(loaded) == ["Exp", "Mul", "Add"]
+        same(loaded)
+
+    def test_attributes_and_constants_tell_them_apart(self):
+        loaded = model(
+            "a = Softmax <axis = 0> (x) b = Softmax <axis = 1> (x) c = Mul (a, k) "
+            "d = Mul (a, m) e = Add (c, d) y = Add (e, b)",
+            {"k": f(0.0), "m": f(-0.0)},
+        )
+        assert len(steps(loaded)) == 6
+        same(loaded)
+
+    def test_random_numbers_and_outputs_stay(self):
+        loaded = model(
+            "a = RandomNormalLike (x) b = RandomNormalLike (x) y = Sub (a, b) z = Exp (x) w = Exp (x)",
+            outputs="float y, float z, float w",
+        )
+        assert len(steps(loaded)) == 5
+        assert loaded.run({"x": X})["y"].any()
+
+
+def f(value) -> np.ndarray:
+    return np.float32(value)
+
+
+class TestMovements:
+    @pytest.mark.parametrize(
+        ("body", "operators"),
+        [
+            ("a = Transpose <perm = [1, 2, 0]> (x) y0 = Transpose <perm = [1, 0, 2]> (a)", ["Transpose"]),
+            ("a = Transpose <perm = [1, 2, 0]> (x) y0 = Transpose <perm = [2, 0, 1]> (a)", []),
+            ("a = Transpose (x) y0 = Transpose <perm = [2, 1, 0]> (a)", []),
+            ("a = Transpose <perm = [0, 2, 1]> (x) y0 = Transpose (a)", ["Transpose"]),
+            ("a = Transpose (x) y0 = Transpose (a)", ["Transpose", "Transpose"]),
+            ("a = Reshape (x, s) y0 = Reshape (a, t)", ["Reshape"]),
+            ("a = Flatten (x) y0 = Reshape (a, t)", ["Reshape"]),
+            ("a = Unsqueeze (x, axes) b = Squeeze (a, axes) y0 = Reshape (b, t)", ["Reshape"]),
+            ("a = Reshape (x, s) y0 = Reshape (a, zero)", ["Reshape", "Reshape"]),
+            ("a = Cast <to = 11> (x) b = Cast <to = 11> (a) y0 = Cast <to = 1> (b)", ["Cast", "Cast"]),
+        ],
+    )
+    def test_merged(self, body, operators):
+        constants = {"s": np.array([6, 4]), "t": np.array([4, -1]), "zero": np.array([0, 2, -1]), "axes": np.array([0])}
+        loaded = model(body + " y = Exp (y0)", constants)
+        assert steps(loaded) == [*operators, "Exp"]
+        same(loaded)
+
+    def test_a_movement_that_is_an_output_stays(self):
+        body = "a = Transpose <perm = [1, 0, 2]> (x) y = Transpose <perm = [1, 0, 2]> (a)"
+        loaded = model(body, outputs="float y, float a")
+        assert len(steps(loaded)) == 2
+        same(loaded)
+
+    def test_known_types(self):
+        body = "a = Cast <to = 1> (x) b = Unsqueeze (a, axes) c = Squeeze (b) d = Flatten (c) y = Exp (d)"
+        loaded = model(body, {"axes": np.array([0])})
+        shapes = {"x": (2, 3, 4), "a": (2, 3, 4), "b": (1, 2, 3, 4), "c": (2, 3, 4), "d": (2, 12), "y": (2, 12)}
+        types = {name: TensorType(np.dtype(np.float32), shape) for name, shape in shapes.items()}
+        assert steps(loaded, types) == ["Flatten", "Exp"]  # the sizes after Squeeze are those of x
+        assert steps(loaded, {}) == ["Cast", "Unsqueeze", "Squeeze", "Flatten", "Exp"]
+
+    @given(st.lists(st.permutations(range(3)), min_size=1, max_size=4))
+    def test_any_transposes(self, perms):
+        names = ["x", *(f"v{i}" for i in range(len(perms)))]
+        body = "\n".join(
+            f"{names[i + 1]} = Transpose <perm = [{', '.join(map(str, perm))}]> ({names[i]})"
+            for i, perm in enumerate(perms)
+        )
+        loaded = model(f"{body}\ny = Neg ({names[-1]})")
+        assert len(steps(loaded)) <= 2
+        same(loaded)
