@@ -6,13 +6,7 @@ import numpy as np
 from differential.accepted import accept
 from differential.cases import Node
 
-from onnxeval.dtypes import is_float, is_integer
-
-
-@accept("Integer attention masks", "Attention")
-def integer_mask(node: Node) -> bool:
-    mask = node.input(3)
-    return mask is not None and is_integer(mask.dtype)
+from onnxeval.dtypes import is_float
 
 
 def query_length(node: Node) -> int:

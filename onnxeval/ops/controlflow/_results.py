@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.errors import NodeError
 from onnxeval.ops._axes import normalise_axis
+from onnxeval.ops._body import Body
 from onnxeval.values import OptionalType, SequenceType, TensorType, Value, ValueType, describe, type_of
 
 
@@ -54,9 +56,28 @@ def stacked(rows: Sequence[Value], row_type: ValueType | None, place: int, axis:
     return np.stack(rows, axis=normalise_axis(axis, first.ndim + 1))
 
 
+def row_types(body: Body, inputs: Sequence[Value], n_carried: int) -> tuple[ValueType | None, ...]:
+    """The types of the scan outputs of a sub-graph that was never run; ``n_carried`` results come before them.
+
+    Where one is not declared, as in functions, the sub-graph is run on ``inputs``, what the first iteration would get,
+    and all but the types of its results thrown away; what fails there is not the model's to answer for.
+    """
+    declared = body.output_types[n_carried:]
+    if all(isinstance(row, TensorType) and row.dtype is not None for row in declared):
+        return declared
+    try:
+        tried = [None if row is None else type_of(row) for row in body(*inputs)[n_carried:]]
+    except (NodeError, ValueError, TypeError):
+        return declared
+    return tuple(
+        said if isinstance(said, TensorType) and said.dtype is not None else found
+        for said, found in zip(declared, tried, strict=True)
+    )
+
+
 def _no_rows(row_type: ValueType | None, place: int, axis: int) -> Tensor:
     if not isinstance(row_type, TensorType) or row_type.dtype is None:
-        raise ValueError(f"scan output {place} has no rows, and the sub-graph does not declare their type")
+        raise ValueError(f"scan output {place} has no rows, and the sub-graph neither declares their type nor runs without them")
     shape = [size if isinstance(size, int) else 0 for size in row_type.shape or ()]
     shape.insert(normalise_axis(axis, len(shape) + 1), 0)
     return np.empty(shape, row_type.dtype)

@@ -12,7 +12,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._body import Body
-from onnxeval.ops.controlflow._results import require_carried, stacked
+from onnxeval.ops.controlflow._results import require_carried, row_types, stacked
 from onnxeval.registry import op
 from onnxeval.values import Value, describe
 
@@ -52,10 +52,12 @@ def loop(
         carried, latest = tuple(results[: len(carried)]), results[len(carried) :]
         for column, row in zip(rows, latest, strict=True):
             column.append(row)
-    row_types = body.output_types[1 + len(carried) :]
-    scans = (
-        stacked(column, rows_of, place) for place, (column, rows_of) in enumerate(zip(rows, row_types, strict=True))
-    )
+    if not any(rows):
+        first = (np.zeros((), np.int64), going_on, *carried)
+        types = row_types(body, first, 1 + len(carried))
+    else:
+        types = body.output_types[1 + len(carried) :]
+    scans = (stacked(column, rows_of, place) for place, (column, rows_of) in enumerate(zip(rows, types, strict=True)))
     return *carried, *scans
 
 

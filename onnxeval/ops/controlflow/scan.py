@@ -12,7 +12,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._axes import normalise_axis
 from onnxeval.ops._body import Body
-from onnxeval.ops.controlflow._results import stacked
+from onnxeval.ops.controlflow._results import row_types, stacked
 from onnxeval.registry import op
 from onnxeval.values import describe
 
@@ -50,17 +50,22 @@ def scan(
         raise ValueError(f"the scan inputs have lengths {[len(x) for x in elements]} along their axes")
 
     rows: list[list[Tensor]] = [[] for _ in range(n_outputs)]
-    for t in range(lengths.pop()):
+    length = lengths.pop()
+    for t in range(length):
         results = body(*states, *(x[t, ...] for x in elements))
         for place, (before, after) in enumerate(zip(states, results, strict=False)):
             _require_unchanged(before, after, place)
         states, latest = results[: len(states)], results[len(states) :]
         for column, row in zip(rows, latest, strict=True):
             column.append(row)
+    if length:
+        types = body.output_types[len(states) :]
+    else:
+        types = row_types(body, (*states, *(np.zeros(x.shape[1:], x.dtype) for x in elements)), len(states))
     outputs = (
         stacked(column[::-1] if reverse else column, row_type, place, axis)
         for place, (column, reverse, axis, row_type) in enumerate(
-            zip(rows, prepended, output_axes, body.output_types[len(states) :], strict=True)
+            zip(rows, prepended, output_axes, types, strict=True)
         )
     )
     return *states, *outputs

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxeval.dtypes import DType, Tensor, is_float, name_of
+from onnxeval.dtypes import DType, Tensor
 from onnxeval.ops._attention import precision_of, require_matching, scores_of, softmax, weighted, working_dtype
 from onnxeval.ops._cast import convert
 from onnxeval.registry import op
@@ -39,8 +39,8 @@ def attention(
 
     The scores are taken where ``qk_matmul_output_mode`` says: 0 after the product, 1 after softcap, 2 after the mask, 3
     after softmax. Sums are in float32 at least; probabilities are rounded to the type of ``q`` only where
-    ``softmax_precision`` is given, as its text asks. Raises ValueError for shapes, heads and lengths that do not fit,
-    TypeError for masks of integers. Source: Attention-25.
+    ``softmax_precision`` is given, as its text asks. Masks of integers, which the text leaves out, are added as the
+    function body does it. Raises ValueError for shapes, heads and lengths that do not fit. Source: Attention-25.
     """
     if qk_matmul_output_mode not in (0, 1, 2, 3):
         raise ValueError(f"qk_matmul_output_mode {qk_matmul_output_mode} is none of 0, 1, 2, 3")
@@ -200,10 +200,8 @@ def _bias(visible: Tensor, attn_mask: Tensor | None, shape: tuple[int, ...], dty
         return np.where(visible, np.zeros((), dtype), hidden)
     if attn_mask.dtype == np.bool_:
         mask = np.where(attn_mask, np.zeros((), dtype), hidden)
-    elif is_float(attn_mask.dtype):
-        mask = attn_mask.astype(dtype)
     else:
-        raise TypeError(f"attn_mask is {name_of(attn_mask.dtype)}, expected bool or a floating-point type")
+        mask = attn_mask.astype(dtype)
     missing = shape[-1] - mask.shape[-1] if mask.ndim else 0
     if missing > 0:
         mask = np.concatenate([mask, np.full((*mask.shape[:-1], missing), hidden)], axis=-1)

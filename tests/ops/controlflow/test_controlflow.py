@@ -147,6 +147,19 @@ def test_loop_of_no_trips_knows_its_rows():
         LOOP(np.array(0), None, body=Graph(None, 2, BOOL, None), n_outputs=1)
 
 
+def test_loop_of_no_trips_tries_what_its_rows_are_where_they_are_not_declared():
+    seen = []
+
+    def body(i, condition, x):
+        seen.append((i.item(), x.tolist()))
+        return condition, x + 1, x.astype(np.int8), x.reshape(1, 2)
+
+    graph = Graph(body, 3, BOOL, None, None, TensorType(np.dtype("f4"), (1, "n")))
+    got = LOOP(np.array(0), None, f32(1, 2), body=graph, n_outputs=3)
+    assert_equal(got, (f32(1, 2), np.empty((0, 2), np.int8), np.empty((0, 1, 0), np.float32)))
+    assert seen == [(0, [1, 2])]
+
+
 def test_loop_carries_may_grow_and_be_sequences_and_optionals():
     def run(iteration, condition, x, items, option):
         return condition, np.append(x, f32(iteration)), Sequence([*items, x]), x
@@ -284,6 +297,9 @@ def test_scan_without_outputs():
 def test_scan_of_length_zero():
     got = scan(f32(7, 8), np.empty((0, 2), np.float32), body=running_sum(), scan_output_axes=(-1, 0))
     assert_equal(got, (f32(7, 8), np.empty((2, 0), np.float32), np.empty((0, 2), np.float32)))
+    untyped = Graph(lambda state, x: (state, x.astype(np.int8)), 2, None, None)
+    got = scan(f32(7, 8), np.empty((0, 2), np.float32), body=untyped)
+    assert_equal(got, (f32(7, 8), np.empty((0, 2), np.int8)))
 
 
 @pytest.mark.parametrize(

@@ -308,6 +308,7 @@ def test_refusals(given, attributes, message):
         run(*given, **attributes)
 
 
-def test_masks_of_integers_are_refused():
-    with pytest.raises(TypeError, match="attn_mask is int32"):
-        run(Q, K, V, np.ones((3, 5), np.int32))
+def test_masks_of_integers_are_added():
+    mask = np.array([[2, 0, -1, 0, 3]] * 3, np.int32)
+    for got, wanted in zip(run(Q, K, V, mask), run(Q, K, V, mask.astype(np.float32)), strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -111,6 +111,7 @@ def test_norms_and_logarithms_of_integers(dtype):
     ]
     big = [[top, top - 1], [0, 0], [1, 2], [top, 0]]
     assert reduced("ReduceLogSumExp", np.array(big, dtype), [1], 0).tolist() == [top, 0, 2, top]
+    assert reduced("ReduceLogSumExp", np.array(top, dtype), None, 0).tolist() == top
     if np.iinfo(dtype).min:
         rows = [[-5, -5], [-1, -1], [-4, -4]]  # log 2 = 0.69: -4.31, -0.31, -3.31
         assert reduced("ReduceLogSumExp", np.array(rows, dtype), [1], 0).tolist() == [-4, 0, -3]
