@@ -77,7 +77,7 @@ def row_types(body: Body, inputs: Sequence[Value], n_carried: int) -> tuple[Valu
 
 def _no_rows(row_type: ValueType | None, place: int, axis: int) -> Tensor:
     if not isinstance(row_type, TensorType) or row_type.dtype is None:
-        raise ValueError(f"scan output {place} has no rows, and the sub-graph neither declares their type nor runs without them")
+        raise ValueError(f"scan output {place} has no rows, and the sub-graph does not declare their type")
     shape = [size if isinstance(size, int) else 0 for size in row_type.shape or ()]
     shape.insert(normalise_axis(axis, len(shape) + 1), 0)
     return np.empty(shape, row_type.dtype)
