@@ -64,9 +64,7 @@ def scan(
         types = row_types(body, (*states, *(np.zeros(x.shape[1:], x.dtype) for x in elements)), len(states))
     outputs = (
         stacked(column[::-1] if reverse else column, row_type, place, axis)
-        for place, (column, reverse, axis, row_type) in enumerate(
-            zip(rows, prepended, output_axes, types, strict=True)
-        )
+        for place, (column, reverse, axis, row_type) in enumerate(zip(rows, prepended, output_axes, types, strict=True))
     )
     return *states, *outputs
 
