@@ -275,10 +275,10 @@ def test_mixtures_of_quantized_experts(dtype, sweep: Sweep) -> None:
         inputs, _ = mixture(bits, block, dtype=dtype)
         how = {"expert_weight_bits": bits, "block_size": block or None, "k": k, "accuracy_level": 1}
         close = {"rtol": 5e-2, "atol": 5e-2} if bits == 8 and block else rounded(dtype, 8)
-        close |= {"atol": max(close["atol"], 1e-3)}  # onnxruntime takes an estimate of gelu
         for activation in ("relu", "gelu", "silu", "identity"):
             more = {"activation_type": activation, "normalize_routing_weights": 1}  # which onnxruntime always does
-            sweep.agree("QMoE", inputs, **how, **more, **close)
+            estimate = {"rtol": 2e-2, "atol": 2e-2} if activation == "gelu" else {}  # onnxruntime takes one by tanh
+            sweep.agree("QMoE", inputs, **how, **more, **(close | estimate))
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "identity", "swiglu"])
