@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from onnxeval.values import Value, ValueType
 
+from .jsonform import document, value_form
 from .literals import from_json, parse_json
 from .source import Reading, Source
+from .writing import Target, Typed
 
 _SHOWN = 40
 
@@ -47,3 +50,11 @@ class Literal(Source):
 
     def _read(self, _name: str, wanted: ValueType | None) -> Value:
         return from_json(self._content, wanted)
+
+
+class Json(Target):
+    """Every output, as `--format json` prints them."""
+
+    def write(self, file: BinaryIO, values: Mapping[str, Typed], _notes: list[str]) -> None:
+        entries = [{"name": name, **value_form(value)} for name, (value, _) in values.items()]
+        file.write(document({"outputs": entries}).encode())

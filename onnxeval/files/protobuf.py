@@ -5,8 +5,9 @@ Raises ValueError for what cannot be read or written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -18,6 +19,7 @@ from onnxeval.tensors import array_from, map_from, optional_from, sequence_from
 from onnxeval.values import EmptyOptional, MapType, OptionalType, Sequence, SequenceType, Value, ValueType
 
 from .source import Reading, Source
+from .writing import Target, Typed
 
 _SEQUENCE_FIELDS: dict[type, tuple[int, str]] = {
     TensorProto: (SequenceProto.TENSOR, "tensor_values"),
@@ -149,3 +151,13 @@ def _scalar(value: Any) -> Tensor:
         array[()] = value
         return array
     return np.asarray(value)
+
+
+class Proto(Target):
+    """The only output, as one message."""
+
+    what = "a .pb file"
+
+    def write(self, file: BinaryIO, values: Mapping[str, Typed], _notes: list[str]) -> None:
+        name, (value, value_type) = self.only(values)
+        file.write(message_of(value, name, value_type).SerializeToString())
