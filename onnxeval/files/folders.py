@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,21 +23,12 @@ READ_IN_FOLDERS = (".npy", ".pb")
 
 
 class Folder(Source):
-    """A test data set (``input_0.pb``, numbered as the model's inputs), or a file for each value under its name.
+    """A test data set (``input_0.pb``, numbered as the model's inputs), or a file for each value under its name."""
 
-    ``numbered`` are the names that the files `STEM_0.pb`, `STEM_1.pb` and so on stand for.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        reading: Reading,
-        numbered: Sequence[str],
-        open_file: Callable[[Path, Reading], Source],
-        stem: str = "input",
-    ) -> None:
+    def __init__(self, path: Path, reading: Reading, open_file: Callable[[Path, Reading], Source]) -> None:
         super().__init__(str(path), reading)
         self._open_file = open_file
+        numbered, stem = reading.names, reading.stem
         with self.failures():
             files = sorted(p for p in path.iterdir() if p.suffix in READ_IN_FOLDERS)
         places = {place: p for p in files if (place := data_set_place(p, stem)) is not None}

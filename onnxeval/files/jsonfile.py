@@ -10,7 +10,7 @@ from onnxeval.values import Value, ValueType
 
 from .jsonform import document, value_form
 from .literals import from_json, parse_json
-from .source import Reading, Source
+from .source import Opener, Reading, Source, opener
 from .writing import Target, Typed
 
 _SHOWN = 40
@@ -19,10 +19,10 @@ _SHOWN = 40
 class JsonFile(Source):
     """What `--format json` prints (its outputs' names are the names), or a bare value as in a literal."""
 
-    def __init__(self, path: Path, reading: Reading) -> None:
-        super().__init__(str(path), reading)
-        with self.failures():
-            content = parse_json(path.read_bytes())
+    def __init__(self, place: Path | str, reading: Reading, open_file: Opener | None = None) -> None:
+        super().__init__(str(place), reading)
+        with self.failures(), (open_file or opener(place))() as file:
+            content = parse_json(file.read())
         self._content = content
         self._entries: dict[str, Any] | None = None
         outputs = content.get("outputs") if isinstance(content, dict) else None

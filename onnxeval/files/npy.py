@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,20 +32,17 @@ from onnxeval.dtypes import (
 from onnxeval.errors import OutputError
 from onnxeval.values import OptionalType, TensorType, Value, ValueType, describe
 
-from .source import Reading, Source
+from .source import Opener, Reading, Source, opener
 from .typetext import DTYPES
 from .writing import Target, Typed
-
-#: Opens the bytes of a file, anew for each value.
-Opener = Callable[[], BinaryIO]
 
 
 class NpyFile(Source):
     """One array in NumPy's own format."""
 
-    def __init__(self, label: str, reading: Reading, open_file: Opener) -> None:
-        super().__init__(label, reading)
-        self._open = open_file
+    def __init__(self, place: Path | str, reading: Reading, open_file: Opener | None = None) -> None:
+        super().__init__(str(place), reading)
+        self._open = open_file or opener(place)
 
     def _read(self, _name: str, wanted: ValueType | None) -> Value:
         with self._open() as file:
@@ -55,20 +52,43 @@ class NpyFile(Source):
 
 
 class NpzFile(Source):
-    """Arrays under names in a zip archive."""
+    """Arrays under names in a zip archive.
 
-    def __init__(self, label: str, reading: Reading, open_file: Opener) -> None:
-        super().__init__(label, reading)
-        self._open = open_file
+    One of the model zoo's first years holds only `inputs` and `outputs`: arrays with a row for each of the model's.
+    """
+
+    def __init__(self, place: Path | str, reading: Reading, open_file: Opener | None = None) -> None:
+        super().__init__(str(place), reading)
+        self._open = open_file or opener(place)
+        with self.failures(), self._open() as file, zipfile.ZipFile(file) as archive:
+            self._members = [member.removesuffix(".npy") for member in archive.namelist()]
+        named = set(self._members)
+        self._numbered = f"{reading.stem}s" in named <= {"inputs", "outputs"} and not named & set(reading.names)
 
     def names(self) -> list[str]:
-        with self.failures(), self._open() as file, zipfile.ZipFile(file) as archive:
-            return [member.removesuffix(".npy") for member in archive.namelist()]
+        return list(self.reading.names[: len(self._rows())]) if self._numbered else self._members
 
     def value_of(self, name: str) -> str:
-        return f"{self.label}:{name}"
+        return "" if self._numbered else f"{self.label}:{name}"
+
+    def member(self, name: str) -> Source:
+        return NpzMember(self, name, self._members)
 
     def _read(self, name: str, wanted: ValueType | None) -> Value:
+        array = self._rows()[self.reading.names.index(name)] if self._numbered else self.array(name)
+        return as_declared(array, wanted)
+
+    def _rows(self) -> Tensor:
+        with self.failures():
+            rows = self.array(f"{self.reading.stem}s")
+            if not rows.ndim or len(rows) > len(self.reading.names):
+                raise ValueError(
+                    f"{self.reading.stem}s{list(rows.shape)} are no rows for {len(self.reading.names)} names"
+                )
+            return rows
+
+    def array(self, name: str) -> Tensor:
+        """The array under a name as it is."""
         with self._open() as file, zipfile.ZipFile(file) as archive:
             member = f"{name}.npy"
             if member not in archive.namelist():
@@ -76,7 +96,20 @@ class NpzFile(Source):
             info = archive.getinfo(member)
             refuse_bomb(info.compress_size, info.file_size)
             with archive.open(member) as data:
-                return as_declared(read_array(data, info.file_size), wanted)
+                return read_array(data, info.file_size)
+
+
+class NpzMember(Source):
+    """The array under one name."""
+
+    def __init__(self, archive: NpzFile, name: str, members: list[str]) -> None:
+        super().__init__(f"{archive.label}:{name}", archive.reading)
+        if name not in members:
+            raise archive.error(f"there is no {name!r} in it", f"it holds: {', '.join(members) or 'nothing'}")
+        self._archive, self._name = archive, name
+
+    def _read(self, _name: str, wanted: ValueType | None) -> Value:
+        return as_declared(self._archive.array(self._name), wanted)
 
 
 _LARGE, _DENSE = 2**30, 100

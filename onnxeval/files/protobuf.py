@@ -13,9 +13,9 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import MapProto, OptionalProto, SequenceProto, TensorProto
 
-from onnxeval.dtypes import ELEMENT_TYPES, STRING, SUB_BYTE_BITS, Tensor
+from onnxeval.dtypes import ELEMENT_TYPES, STRING, Tensor
 from onnxeval.errors import ModelError
-from onnxeval.tensors import array_from, map_from, optional_from, sequence_from
+from onnxeval.tensors import array_from, map_from, optional_from, packed, sequence_from
 from onnxeval.values import EmptyOptional, MapType, OptionalType, Sequence, SequenceType, Value, ValueType
 
 from .source import Reading, Source
@@ -106,17 +106,8 @@ def _tensor(array: Tensor, name: str) -> TensorProto:
     if array.dtype == STRING:
         tensor.string_data.extend(str(text).encode() for text in array.ravel())
     else:
-        tensor.raw_data = _packed(np.ascontiguousarray(array).ravel())
+        tensor.raw_data = packed(np.ascontiguousarray(array).ravel())
     return tensor
-
-
-def _packed(flat: Tensor) -> bytes:
-    """Little-endian bytes, elements below a byte packed low bits first."""
-    bits = SUB_BYTE_BITS.get(flat.dtype)
-    if bits is None:
-        return (flat if np.little_endian or flat.dtype.itemsize == 1 else flat.byteswap()).tobytes()
-    one_each = np.unpackbits(flat.view(np.uint8)[:, None], axis=1, count=bits, bitorder="little")
-    return np.packbits(one_each.ravel(), bitorder="little").tobytes()
 
 
 def _sequence(items: list[Any], name: str) -> SequenceProto:

@@ -21,6 +21,13 @@ FORMATS: dict[str, tuple[str, str]] = {
     ".npz": ("npy", "Npz"),
     ".pb": ("protobuf", "Proto"),
     ".json": ("jsonfile", "Json"),
+    ".safetensors": ("safetensors", "SafetensorsTarget"),
+    ".csv": ("text", "TextTarget"),
+    ".tsv": ("text", "TextTarget"),
+    ".txt": ("text", "TextTarget"),
+    ".bin": ("raw", "RawTarget"),
+    ".raw": ("raw", "RawTarget"),
+    ".png": ("pictures", "Png"),
 }
 
 

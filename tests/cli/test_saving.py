@@ -83,7 +83,7 @@ def test_ordinary_permissions_and_nothing_left_beside(shell, model, save):
     ("save", "reason"),
     [
         ("nowhere/out.npz", "there is no folder nowhere"),
-        ("out.csv", "files of suffix '.csv' are not written"),
+        ("out.xyz", "files of suffix '.xyz' are not written"),
         ("folder.npz", "is a folder"),
         ("file/", "is a file, not a folder"),
         ("file/below", "cannot write"),
