@@ -8,19 +8,27 @@ from typing import Any
 import click
 
 
-def dim_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--dim NAME=SIZE`, gathered as ``sizes``, a dict."""
+def dim_option(
+    what: str, keep: Callable[[click.Context, click.Parameter, Any], Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--dim NAME=SIZE`, gathered as ``sizes``, a dict; ``keep`` takes it where it is not handed on."""
+
+    def parsed(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
+        sizes = _parsed(values)
+        return sizes if keep is None else keep(ctx, parameter, sizes)
+
     return click.option(
         "--dim",
         "sizes",
         metavar="NAME=SIZE",
         multiple=True,
-        callback=_parse,
+        callback=parsed,
+        expose_value=keep is None,
         help=what,
     )
 
 
-def _parse(_ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+def _parsed(values: tuple[str, ...]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for value in values:
         name, equals, digits = value.rpartition("=")

@@ -57,12 +57,13 @@ def inspect(
     from onnxeval.inspection.cost import cost_of
     from onnxeval.inspection.summary import summarise
     from onnxeval.loader import load_model
-    from onnxeval.sizes import bind_sizes, open_sizes
+    from onnxeval.sizes import bind_sizes, check_names, open_sizes
 
     from . import inspectpages as pages
 
     ctx.with_resource(kept_to_memory())
     loaded = load_model(model)
+    check_names(loaded.proto.graph, sizes)
     bind_sizes(loaded.proto.graph, sizes)
     recorded = record(loaded)
     seen = pages.Seen(model, recorded, summarise(recorded), tuple(open_sizes(loaded.proto.graph)))

@@ -12,6 +12,7 @@ from onnxeval.errors import InputError
 from . import screen
 from .memory import kept_to_memory
 from .options import FILE, input_option, kernels_option, threads_option
+from .random import filled, random_options
 
 if TYPE_CHECKING:
     from onnxeval.model import Model
@@ -44,7 +45,10 @@ if TYPE_CHECKING:
     help="How to print: laid out for people, or JSON with every element.",
 )
 @click.option("--full", is_flag=True, help="Print every element of large tensors.")
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators repeat themselves.")
+@random_options
+@click.option(
+    "--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators and inputs repeat themselves."
+)
 @click.option("--reference", is_flag=True, help="Run each node by itself, by its readable kernel: nothing rewritten.")
 @kernels_option
 @threads_option
@@ -69,6 +73,7 @@ def run(
       onnxeval run model.onnx -i test_data_set_0      input_0.pb, input_1.pb ...
       onnxeval run model.onnx -i x.npy -o '*conv*'    values inside the graph
       onnxeval run model.onnx -i x.npy --save y.npz   keep the outputs
+      onnxeval run model.onnx --random --dim N=4      inputs made up
       onnxeval run model.onnx -i x.npy --ops mine.py  operators of your own
       onnxeval run model.onnx -i x.npy --format json | jq '.outputs[0].data'
 
@@ -84,6 +89,10 @@ def run(
 
     A VALUE without NAME goes to the one input that no other option fills. The types have to be what the model declares:
     nothing is cast. In a GLOB, * stands for any text, / included.
+
+    --random looks at what the nodes do with an input: indices stay inside what they point into, shapes can be made,
+    masks are 0 and 1, arguments of a logarithm are positive. Sizes that the model leaves open are 1, or the least that
+    its nodes can work with, where --dim gives none. What was made up is told, with the line that repeats it.
     """
     import onnxeval
 
@@ -97,8 +106,9 @@ def run(
         target = open_target(save)
     loaded = onnxeval.load(model)
     names = choose_outputs(outputs, loaded) if outputs else None
+    feeds, seed = filled(click.get_current_context(), model, loaded, inputs, read_feeds(inputs, loaded.inputs), seed)
     try:
-        results = loaded.run(read_feeds(inputs, loaded.inputs), names, reference=reference, seed=seed)
+        results = loaded.run(feeds, names, reference=reference, seed=seed)
     finally:
         for warning in loaded.warnings:
             screen.tell(f"warning: {warning}")

@@ -70,7 +70,7 @@ def _elements(tensor: TensorProto, files: Files) -> Tensor:
         raise ValueError(f"dims {list(shape)} hold a negative size")
     count = math.prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
-        return from_bytes(_external_bytes(tensor, dtype, count, files), dtype, count).reshape(shape)
+        return _from_bytes(_external_bytes(tensor, dtype, count, files), dtype, count).reshape(shape)
     if tensor.HasField("segment"):
         raise ValueError("its data is stored in segments, which the standard does not use")
     field = _FIELDS.get(tensor.data_type, "int32_data")
@@ -84,11 +84,11 @@ def _elements(tensor: TensorProto, files: Files) -> Tensor:
     if filled == ["raw_data"]:
         if dtype == STRING:
             raise ValueError("strings cannot stand in raw_data")
-        return from_bytes(np.frombuffer(tensor.raw_data, np.uint8), dtype, count).reshape(shape)
+        return _from_bytes(np.frombuffer(tensor.raw_data, np.uint8), dtype, count).reshape(shape)
     return _from_field(getattr(tensor, field), dtype, count).reshape(shape)
 
 
-def from_bytes(raw: Tensor, dtype: DType, count: int) -> Tensor:
+def _from_bytes(raw: Tensor, dtype: DType, count: int) -> Tensor:
     """Little-endian elements, sub-byte ones packed low bits first."""
     bits = SUB_BYTE_BITS.get(dtype, 8 * dtype.itemsize)
     expected = (count * bits + 7) // 8
@@ -98,15 +98,6 @@ def from_bytes(raw: Tensor, dtype: DType, count: int) -> Tensor:
         return _unpack(raw, dtype, count)
     array: Tensor = raw.view(dtype)
     return array if np.little_endian or dtype.itemsize == 1 else array.byteswap()
-
-
-def packed(flat: Tensor) -> bytes:
-    """Little-endian bytes, elements below a byte packed low bits first."""
-    bits = SUB_BYTE_BITS.get(flat.dtype)
-    if bits is None:
-        return (flat if np.little_endian or flat.dtype.itemsize == 1 else flat.byteswap()).tobytes()
-    one_each = np.unpackbits(flat.view(np.uint8)[:, None], axis=1, count=bits, bitorder="little")
-    return np.packbits(one_each.ravel(), bitorder="little").tobytes()
 
 
 def _unpack(raw: Tensor, dtype: DType, count: int) -> Tensor:
@@ -276,13 +267,13 @@ def _dtype(element_type: int) -> DType | None:
 
 
 #: What exporters write for a size they do not know; it is no name.
-_UNKNOWN = frozenset({"", "?", "-1", "None"})
+UNKNOWN_SIZES = frozenset({"", "?", "-1", "None"})
 
 
 def _dimension(dim: Any) -> Dimension:
     if dim.HasField("dim_value"):
         return int(dim.dim_value) if dim.dim_value >= 0 else None
-    return None if dim.dim_param in _UNKNOWN else dim.dim_param
+    return None if dim.dim_param in UNKNOWN_SIZES else dim.dim_param
 
 
 def type_proto(value_type: ValueType | None) -> TypeProto:

@@ -1,0 +1,92 @@
+"""`--random`, `--dim` and `--save-inputs`: inputs made up for a model, told so that the run can be repeated."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import screen
+from .dims import dim_option
+from .options import FILE
+
+if TYPE_CHECKING:
+    from onnxeval.model import Model
+    from onnxeval.values import Value
+
+_META = "onnxeval.random"
+_SEEDS = 2**31
+
+
+def random_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The three options, not handed on: `filled` knows them."""
+    for option in (
+        click.option(
+            "--save-inputs",
+            type=FILE,
+            metavar="PATH",
+            callback=_keep,
+            expose_value=False,
+            help="Also save the inputs that the model was run on, as --save does.",
+        ),
+        dim_option("The size of a dimension that the model leaves open, for --random. Repeatable.", keep=_keep),
+        click.option(
+            "--random",
+            is_flag=True,
+            callback=_keep,
+            expose_value=False,
+            help="Make up the inputs that are not given: values that the model can take, by --seed.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    ctx.meta.setdefault(_META, {})[str(parameter.name)] = value
+
+
+def filled(
+    ctx: click.Context,
+    path: str,
+    model: Model,
+    arguments: tuple[str, ...],
+    feeds: Mapping[str, Value],
+    seed: int | None,
+) -> tuple[Mapping[str, Value], int | None]:
+    """The feeds with what is made up, and the seed for what runs: one that can be told, where values are made up."""
+    options = ctx.meta.get(_META, {})
+    if options.get("random"):
+        from onnxeval.random_feeds import make_feeds
+
+        seed = secrets.randbelow(_SEEDS) if seed is None else seed
+        made = make_feeds(model, feeds, options["sizes"], seed)
+        feeds = made.feeds
+        _tell(made.names, feeds, made.sizes)
+        sizes = {**options["sizes"], **made.sizes}
+        given = [word for argument in arguments for word in ("-i", argument)]
+        dims = [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
+        screen.tell(f"replay: {shlex.join(['onnxeval', 'run', path, *given, '--random', '--seed', str(seed), *dims])}")
+    elif options.get("sizes"):
+        raise click.UsageError("--dim is for inputs that are made up: it needs --random.")
+    if (place := options.get("save_inputs")) is not None:
+        from onnxeval.files.targets import open_target
+
+        types = {entry.name: entry.type for entry in model.inputs}
+        target = open_target(place)
+        for note in target.save({name: (value, types.get(name)) for name, value in feeds.items()}):
+            screen.tell(f"note: {note}")
+        screen.tell(f"saved the inputs {', '.join(feeds)} to {target.path}")
+    return feeds, seed
+
+
+def _tell(names: tuple[str, ...], feeds: Mapping[str, Value], sizes: Mapping[str, int]) -> None:
+    from onnxeval.values import type_of
+
+    for name in names:
+        screen.tell(f"note: made up {name} {type_of(feeds[name])}")
+    for name, size in sizes.items():
+        screen.tell(f"note: took {size} for the size {name}, which --dim can set")
