@@ -1,0 +1,87 @@
+/* What a tier offers: one table of functions for each instruction set that the extension was compiled for. */
+#ifndef ONNXEVAL_KERNELS_H
+#define ONNXEVAL_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The number is what Python hands over. A clip to [alpha, beta] covers Relu and none at all as well. */
+typedef enum {
+    CLIP,
+    LEAKY_RELU,   /* x or alpha * x */
+    HARD_SIGMOID, /* clip(alpha * x + beta, 0, 1) */
+    HARD_SWISH,   /* x * clip(alpha * x + beta, 0, 1) */
+    SIGMOID,
+    SILU, /* x * sigmoid(alpha * x) */
+    TANH,
+    GELU,      /* x * normal distribution(x) */
+    GELU_TANH, /* its approximation by tanh */
+    ERF,
+    EXP,
+    SOFTPLUS,
+    MISH,
+    ELU, /* x or alpha * (exp(x) - 1) */
+    ACTIVATIONS
+} ActivationKind;
+
+typedef struct {
+    ActivationKind kind;
+    float alpha, beta;
+} Activation;
+
+/* What happens to a product before it is stored: plus bias, plus residual, then the activation. */
+typedef struct {
+    const float *row_bias, *column_bias; /* NULL where there is none */
+    const float *residual;               /* laid out as the result; NULL where there is none */
+    Activation activation;
+} Epilogue;
+
+/* `batch` products (m, k) x (k, n) -> (m, n). Strides count elements and may be anything; the results lie one after the
+   other. The right factor is either raw, or packed by `pack_matrix` and then the same for the whole batch. */
+typedef struct {
+    long batch, m, n, k;
+    const float *a;
+    const ptrdiff_t *a_offsets; /* where each product of the batch begins */
+    ptrdiff_t a_row, a_step;    /* from one row to the next, from one k to the next */
+    const float *b;
+    const ptrdiff_t *b_offsets;
+    ptrdiff_t b_step, b_column;
+    const float *packed; /* NULL where b is raw */
+    float *c;
+    Epilogue epilogue;
+} Product;
+
+/* A convolution of (batch, groups * channels, height, width) with (groups * maps, channels, taps_y, taps_x). */
+typedef struct {
+    long batch, groups, channels, maps;
+    long height, width, taps_y, taps_x, stride_y, stride_x, dilation_y, dilation_x, top, left, rows, columns;
+} Geometry;
+
+typedef struct {
+    Geometry g;
+    const float *x, *w; /* w as the model has it, read by depthwise convolutions alone */
+    const float *packed;
+    float *y;
+    Epilogue epilogue;
+} Convolution;
+
+/* Softmax, log-softmax and normalisations of `rows` rows of `n` elements each. */
+typedef struct {
+    long rows, n;
+    const float *x, *scale, *shift; /* scale and shift of n elements, NULL where there is none */
+    float *y, *mean, *deviation;    /* the last two of `rows` elements, NULL where nobody asks */
+    float epsilon;
+} Rows;
+
+typedef struct {
+    const char *name;
+    /* 0, or -1 where there is not enough memory. */
+    int (*multiply)(const Product *);
+    size_t (*packed_matrix_floats)(long k, long n);
+    void (*pack_matrix)(float *packed, const float *b, ptrdiff_t b_step, ptrdiff_t b_column, long k, long n);
+    void (*activate)(const Activation *, const float *x, float *y, long n);
+    void (*softmax)(const Rows *, int logarithm);
+    void (*layer_norm)(const Rows *, int centred);
+} Kernels;
+
+#endif

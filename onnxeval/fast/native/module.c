@@ -1,0 +1,108 @@
+#include "bindings.h"
+
+#include <string.h>
+
+#include "pool.h"
+#include "tables.h"
+
+const Kernels *active;
+
+/* Whether the processor and the system have what a tier was compiled for. */
+static int supports(const char *tier) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!strcmp(tier, "v2")) return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+    if (!strcmp(tier, "v3")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    int wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return wide && (!strcmp(tier, "v4") || __builtin_cpu_supports("avx512vnni"));
+#else
+    (void)tier;
+    return 1;
+#endif
+}
+
+#define ENTRY(tier) &kernels_##tier,
+static const Kernels *const tables[] = {FOR_EACH_TIER(ENTRY) NULL};
+
+static PyObject *py_tiers(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    PyObject *names = PyList_New(0);
+    for (int i = 0; names && tables[i]; i++) {
+        if (!supports(tables[i]->name)) continue;
+        PyObject *name = PyUnicode_FromString(tables[i]->name);
+        if (!name || PyList_Append(names, name)) Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+static PyObject *py_select(PyObject *Py_UNUSED(module), PyObject *name) {
+    const char *wanted = PyUnicode_AsUTF8(name);
+    if (!wanted) return NULL;
+    for (int i = 0; tables[i]; i++)
+        if (!strcmp(tables[i]->name, wanted) && supports(wanted)) {
+            active = tables[i];
+            Py_RETURN_NONE;
+        }
+    return PyErr_Format(PyExc_ValueError, "this processor has no tier %R", name);
+}
+
+static PyObject *py_active(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    return PyUnicode_FromString(active->name);
+}
+
+static PyObject *py_set_threads(PyObject *Py_UNUSED(module), PyObject *count) {
+    const long threads = PyLong_AsLong(count);
+    if (threads == -1 && PyErr_Occurred()) return NULL;
+    pool_set_threads(threads > 1 << 16 ? 1 << 16 : (int)threads);
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    return PyLong_FromLong(pool_threads());
+}
+
+static PyObject *py_close(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    Py_BEGIN_ALLOW_THREADS
+    pool_close();
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+#define FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL, NULL
+static PyMethodDef methods[] = {
+    {"tiers", py_tiers, METH_NOARGS, NULL},
+    {"select", py_select, METH_O, NULL},
+    {"active", py_active, METH_NOARGS, NULL},
+    {"set_threads", py_set_threads, METH_O, NULL},
+    {"threads", py_threads, METH_NOARGS, NULL},
+    {"close", py_close, METH_NOARGS, NULL},
+    {"multiply", FAST(py_multiply)},
+    {"activate", FAST(py_activate)},
+    {"softmax", FAST(py_softmax)},
+    {"layer_norm", FAST(py_layer_norm)},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "onnxeval.fast._native",
+    .m_doc = "Kernels in C, compiled for several instruction sets.",
+    .m_size = -1,
+    .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__native(void);
+PyMODINIT_FUNC PyInit__native(void) {
+    for (int i = 0; tables[i]; i++)
+        if (supports(tables[i]->name)) active = tables[i];
+    if (!active) {
+        PyErr_SetString(PyExc_ImportError, "this processor has none of the instruction sets the kernels need");
+        return NULL;
+    }
+    if (pool_open()) return PyErr_NoMemory();
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddType(module, &MatrixType)) Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,45 @@
+/* The innermost product: a few rows of a times a few vectors of b, all sums in registers. */
+#ifndef ONNXEVAL_TILE_H
+#define ONNXEVAL_TILE_H
+
+#include "kernels.h"
+#include "vector.h"
+
+/* As many sums as there are registers for, beside the vectors of b and one element of a. */
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define TILE_ROWS 8
+#define TILE_VECTORS 3
+#elif defined(__AVX2__)
+#define TILE_ROWS 4
+#define TILE_VECTORS 3
+#else
+#define TILE_ROWS 4
+#define TILE_VECTORS 2
+#endif
+#define PANEL (TILE_VECTORS * LANES)
+
+typedef struct {
+    const float *a;
+    ptrdiff_t a_row, a_step;
+    const float *b;
+    ptrdiff_t b_step;
+    float *c;
+    ptrdiff_t c_row;
+    long depth;
+    long columns;                                   /* of c: the last vector may be a part of one */
+    const float *row_bias, *column_bias, *residual; /* at this tile; NULL where there is none */
+    float lowest, highest;
+    int accumulate; /* whether c holds a sum already */
+    int clipped;
+} Tile;
+
+typedef void (*TileKernel)(const Tile *);
+
+/* By rows - 1, vectors - 1, and whether b is raw: then the last vector of a row is read as far as `columns` goes. */
+extern const TileKernel NAMED(tiles)[TILE_ROWS][TILE_VECTORS][2];
+
+INLINE void run_tile(const Tile *t, long rows, int raw) {
+    NAMED(tiles)[rows - 1][CEIL_DIV(t->columns, LANES) - 1][raw](t);
+}
+
+#endif
