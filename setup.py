@@ -106,7 +106,5 @@ class BuildKernels(build_ext):
 setup(
     packages=[*find_packages(include=["onnxeval", "onnxeval.*"]), "onnxeval_cli"],
     cmdclass={"build_py": CleanBuild, "build_ext": BuildKernels},
-    ext_modules=[
-        Extension("onnxeval.fast._native", [str(path) for path in sorted(NATIVE.glob("*.c"))], optional=True)
-    ],
+    ext_modules=[Extension("onnxeval.fast._native", [str(path) for path in sorted(NATIVE.glob("*.c"))], optional=True)],
 )

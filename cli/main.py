@@ -138,12 +138,14 @@ def _print_versions(ctx: click.Context, _parameter: click.Parameter, value: bool
     import numpy
 
     import onnxeval
+    from onnxeval.fast.engine import status
     from onnxeval.opdocs import standard
 
     about = standard()
     opsets = ", ".join(f"{domain} {version}" for domain, version in about.opsets.items())
     click.echo(f"onnxeval {onnxeval.__version__}")
     click.echo(f"onnx {about.release} (opsets: {opsets}; IR {about.ir_version})")
+    click.echo(f"compiled kernels: {status()}")
     click.echo(f"numpy {numpy.__version__}, Python {platform.python_version()}")
     ctx.exit()
 
@@ -159,7 +161,7 @@ def _print_versions(ctx: click.Context, _parameter: click.Parameter, value: bool
     is_eager=True,
     expose_value=False,
     callback=_print_versions,
-    help="Show the versions of onnxeval, onnx and NumPy, and the opsets and IR version they know.",
+    help="Show the versions of onnxeval, onnx and NumPy, the opsets and IR version they know, the compiled kernels.",
 )
 def main() -> None:
     """Run, check and explain ONNX models, exactly as the standard says.

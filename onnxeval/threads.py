@@ -11,6 +11,7 @@ import operator
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from onnxeval.errors import InputError
 
 #: The environment variable that `load` and the command line heed.
 VARIABLE = "ONNXEVAL_NUM_THREADS"
+
+#: Told the number whenever it is set: thread pools of this package.
+LISTENERS: list[Callable[[int], None]] = []
 
 _OF_BLAS = (
     "OPENBLAS_NUM_THREADS",
@@ -64,6 +68,8 @@ def set_num_threads(count: int) -> None:
     if count < 1:
         raise InputError(f"the number of threads is {count}, expected at least 1")
     os.environ.update(environment(count))
+    for listener in LISTENERS:
+        listener(count)
     if "numpy" in sys.modules and not _tell_blas(count):
         hint = f"set {VARIABLE} before Python starts, or install threadpoolctl"
         warnings.warn(f"NumPy's BLAS keeps its number of threads: {hint}", RuntimeWarning, stacklevel=2)

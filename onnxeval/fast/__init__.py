@@ -1,0 +1,53 @@
+"""Faster kernels in the place of readable ones, each keyed to the function it replaces.
+
+`replacement` is asked for each step when a plan is bound, with what is known of its inputs then: constant weights are
+packed once. A replacement has the signature of the readable kernel, and hands on to it whatever it was not made for:
+other types, other layouts, inputs that are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, TypeAlias, TypeVar
+
+from onnxeval.dtypes import Tensor
+from onnxeval.fast.engine import native
+from onnxeval.registry import Kernel
+
+#: Makes the replacement from the constant inputs (None where one is not known) and the attributes; None where the
+#: readable kernel is as good.
+Binder: TypeAlias = Callable[[Sequence[Tensor | None], Mapping[str, Any]], "Kernel | None"]
+B = TypeVar("B", bound=Binder)
+
+#: Where readable kernels live -> the module that replaces them, imported when the first of them is bound.
+_MODULES = {
+    "onnxeval.ops.math.matmul": "products",
+    "onnxeval.ops.math.softmax": "rows",
+    "onnxeval.ops.nn.layer_norm": "rows",
+    "onnxeval.ops.math.erf": "curves",
+    "onnxeval.ops.math.rectifiers": "curves",
+    "onnxeval.ops.math.sigmoids": "curves",
+}
+
+_BINDERS: dict[Kernel, Binder] = {}
+
+
+def replaces(*kernels: Kernel) -> Callable[[B], B]:
+    """Let a function make the replacement of these kernels."""
+
+    def register(binder: B) -> B:
+        _BINDERS.update(dict.fromkeys(kernels, binder))
+        return binder
+
+    return register
+
+
+def replacement(kernel: Kernel, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
+    """What runs faster in the place of a kernel; None where nothing does."""
+    home = _MODULES.get(getattr(kernel, "__module__", ""))
+    if home is None or native() is None:
+        return None
+    import_module(f"{__name__}.{home}")
+    binder = _BINDERS.get(kernel)
+    return None if binder is None else binder(constants, attributes)

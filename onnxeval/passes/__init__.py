@@ -18,6 +18,7 @@ from onnxeval.passes.prepare import prepare
 from onnxeval.passes.recognise import recognise
 from onnxeval.passes.reuse_buffers import reuse_buffers
 from onnxeval.passes.share_results import share_results
+from onnxeval.passes.use_native import use_native
 from onnxeval.plan import Plan, Step
 
 __all__ = ["PASSES", "Known", "optimise"]
@@ -37,7 +38,7 @@ PASSES: tuple[Pass, ...] = (
 
 def optimise(plan: Plan, known: Known) -> Plan:
     """The plan after every pass, with the sub-graphs and functions in it."""
-    return prepare(_rewritten(plan, known), known)
+    return use_native(prepare(_rewritten(plan, known), known), known)
 
 
 def _rewritten(plan: Plan, known: Known) -> Plan:

@@ -1,0 +1,39 @@
+from typing import Any
+
+from onnxeval.dtypes import Tensor
+
+class Matrix:
+    def __new__(cls, matrix: Tensor, /) -> Matrix: ...
+
+def tiers() -> list[str]: ...
+def select(tier: str, /) -> None: ...
+def active() -> str: ...
+def set_threads(count: int, /) -> None: ...
+def threads() -> int: ...
+def close() -> None: ...
+def multiply(
+    a: Tensor,
+    b: Tensor | Matrix,
+    out: Tensor,
+    row_bias: Tensor | None,
+    column_bias: Tensor | None,
+    residual: Tensor | None,
+    activation: int,
+    alpha: float,
+    beta: float,
+    /,
+) -> None: ...
+def activate(x: Tensor, out: Tensor, activation: int, alpha: float, beta: float, /) -> None: ...
+def softmax(x: Tensor, out: Tensor, n: int, logarithm: Any, /) -> None: ...
+def layer_norm(
+    x: Tensor,
+    scale: Tensor | None,
+    shift: Tensor | None,
+    out: Tensor,
+    mean: Tensor | None,
+    deviation: Tensor | None,
+    n: int,
+    epsilon: float,
+    centred: Any,
+    /,
+) -> None: ...

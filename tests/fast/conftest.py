@@ -1,0 +1,33 @@
+"""Each test of a compiled kernel runs once for every instruction set and on one thread and three."""
+
+import numpy as np
+import pytest
+
+from onnxeval.fast.engine import native
+
+
+@pytest.fixture(scope="session")
+def kernels():
+    """The compiled kernels; skips where there are none."""
+    found = native()
+    if found is None:
+        pytest.skip("the compiled kernels are not built, or turned off")
+    return found
+
+
+@pytest.fixture(scope="module", params=["v2", "v3", "v4", "v4vnni", "neon", "generic"])
+def tier(request, kernels):
+    """The compiled kernels, with each instruction set in turn."""
+    best, threads = kernels.active(), kernels.threads()
+    if request.param not in kernels.tiers():
+        pytest.skip(f"this processor, or this build, has no {request.param}")
+    kernels.select(request.param)
+    kernels.set_threads(3)
+    yield kernels
+    kernels.select(best)
+    kernels.set_threads(threads)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
