@@ -9,7 +9,7 @@ from typing import Protocol
 
 from onnxeval.errors import InputError
 from onnxeval.files.opening import StandardInput, open_source
-from onnxeval.files.source import Member, Reading, Source
+from onnxeval.files.source import Reading, Source
 from onnxeval.values import Value, ValueType
 
 
@@ -85,7 +85,7 @@ def _only(source: Source, name: str, inside: list[str] | None) -> Source:
     if name in inside:
         return source
     if len(inside) == 1:
-        return Member(source, inside[0])
+        return source.member(inside[0])
     value = source.value_of(inside[0]) if inside else ""
     raise source.error(
         f"holds {len(inside)} values and none is called {name!r}: {', '.join(inside)}",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from onnxeval.checks.mending import has_external_data, mend, model_bytes
 from onnxeval.errors import ModelError, OutputError
-from onnxeval.files.targets import whole_file
+from onnxeval.files.writing import whole_file
 from onnxeval.loader import parse_model
 
 from .screen import Line

@@ -21,6 +21,7 @@ from onnxeval.feeding import check_feeds
 from onnxeval.graph import constants_of, known_names
 from onnxeval.limits import Limits, Run
 from onnxeval.loader import Loaded, load_model
+from onnxeval.memory import keep_freed_memory
 from onnxeval.observe import Observer, unobserved
 from onnxeval.passes import Known, optimise
 from onnxeval.plan import Plan
@@ -164,8 +165,10 @@ def _declared(value: ValueInfoProto, *, optional: bool = False) -> Declared:
 def load(model: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     """Load a model from a path, from the bytes of a file, or from a ModelProto.
 
-    Heeds ONNXEVAL_NUM_THREADS (see `onnxeval.threads`). Raises ModelError where it is no model, or one whose graph
+    Heeds ONNXEVAL_NUM_THREADS (see `onnxeval.threads`), and lets the process keep freed memory (see `onnxeval.memory`).
+    Raises ModelError where it is no model, or one whose graph
     contradicts itself.
     """
     heed_environment()
+    keep_freed_memory()
     return Model(load_model(model))

@@ -70,7 +70,7 @@ def _elements(tensor: TensorProto, files: Files) -> Tensor:
         raise ValueError(f"dims {list(shape)} hold a negative size")
     count = math.prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
-        return _from_bytes(_external_bytes(tensor, dtype, count, files), dtype, count).reshape(shape)
+        return from_bytes(_external_bytes(tensor, dtype, count, files), dtype, count).reshape(shape)
     if tensor.HasField("segment"):
         raise ValueError("its data is stored in segments, which the standard does not use")
     field = _FIELDS.get(tensor.data_type, "int32_data")
@@ -84,11 +84,11 @@ def _elements(tensor: TensorProto, files: Files) -> Tensor:
     if filled == ["raw_data"]:
         if dtype == STRING:
             raise ValueError("strings cannot stand in raw_data")
-        return _from_bytes(np.frombuffer(tensor.raw_data, np.uint8), dtype, count).reshape(shape)
+        return from_bytes(np.frombuffer(tensor.raw_data, np.uint8), dtype, count).reshape(shape)
     return _from_field(getattr(tensor, field), dtype, count).reshape(shape)
 
 
-def _from_bytes(raw: Tensor, dtype: DType, count: int) -> Tensor:
+def from_bytes(raw: Tensor, dtype: DType, count: int) -> Tensor:
     """Little-endian elements, sub-byte ones packed low bits first."""
     bits = SUB_BYTE_BITS.get(dtype, 8 * dtype.itemsize)
     expected = (count * bits + 7) // 8
@@ -98,6 +98,15 @@ def _from_bytes(raw: Tensor, dtype: DType, count: int) -> Tensor:
         return _unpack(raw, dtype, count)
     array: Tensor = raw.view(dtype)
     return array if np.little_endian or dtype.itemsize == 1 else array.byteswap()
+
+
+def packed(flat: Tensor) -> bytes:
+    """Little-endian bytes, elements below a byte packed low bits first."""
+    bits = SUB_BYTE_BITS.get(flat.dtype)
+    if bits is None:
+        return (flat if np.little_endian or flat.dtype.itemsize == 1 else flat.byteswap()).tobytes()
+    one_each = np.unpackbits(flat.view(np.uint8)[:, None], axis=1, count=bits, bitorder="little")
+    return np.packbits(one_each.ravel(), bitorder="little").tobytes()
 
 
 def _unpack(raw: Tensor, dtype: DType, count: int) -> Tensor:

@@ -15,6 +15,7 @@ from onnxeval.checks import (
     evaluation,
     features,
     function,
+    lists,
     names,
     networks,
     node,
@@ -47,7 +48,7 @@ from onnxeval.loader import Loaded
 #: The families of rules; importing them fills the table.
 FAMILIES = (
     *(proto, features, names, order, declared, unused, node, attributes, training, function),
-    *(tensor, sparse, weights, types, values, ranks, shapes, networks, symbols, evaluation),
+    *(tensor, sparse, weights, types, values, ranks, shapes, lists, networks, symbols, evaluation),
 )
 
 

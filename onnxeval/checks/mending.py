@@ -52,7 +52,9 @@ def model_bytes(model: ModelProto, path: str | os.PathLike[str]) -> bytes:
             data = bytes(registry.get(file_format).serialize_proto(model))
             loses = file_format != "protobuf" and onnx.load_model_from_string(data, file_format) != model
     except Exception as error:  # what the serialisers raise is theirs to choose
-        raise ModelError(f"the model cannot be written as {file_format}: {error}") from error
+        reason = error.args[0] if error.args else ""
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(error)
+        raise ModelError(f"the model cannot be written as {file_format}: {text}") from error
     if loses:
         raise ModelError(f"the model cannot be written as {file_format} without loss")
     return data

@@ -14,6 +14,7 @@ from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.suggest import closest
 from onnxeval.checks.views import Node
 from onnxeval.custom import custom_schema
+from onnxeval.registry import Registry
 from onnxeval.schema import STANDARD_DOMAINS, Schema, all_schemas, known_versions, newest_opset, slot_at
 
 _MANY = 2**31 - 1
@@ -91,6 +92,8 @@ def _meant(domain: str, op_type: str) -> str:
     """What an operator that does not exist may have been meant to be."""
     if elsewhere := sorted({s.key.domain or "ai.onnx" for s in all_schemas() if s.key.op_type == op_type}):
         return f"it is an operator of {', '.join(elsewhere)}"
+    if others := sorted({key.domain for key in Registry.standard() if key.op_type == op_type}):
+        return f"it is an operator of {', '.join(others)}, outside the standard"
     return closest(op_type, (s.key.op_type for s in all_schemas() if s.key.domain == domain))
 
 
@@ -213,11 +216,16 @@ def deprecated_operator(node: Node) -> Faults:
         )
 
 
+#: Successors that the text of the operator does not name.
+_SUCCESSORS = {"Upsample": "Resize"}
+
+
 def _replacement(schema: Schema) -> str:
     """The sentence in which the operator's text names its successor."""
     text = " ".join(str(schema.definition.doc).split())
     found = re.search(r"[Pp]lease use (\w+)", text)
-    return f"use {found[1]}" if found else ""
+    name = found[1] if found else _SUCCESSORS.get(schema.key.op_type, "")
+    return f"use {name}" if name else ""
 
 
 # Inputs and outputs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from onnxeval.checks.known import ABSENT
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.types import Typed
 from onnxeval.values import shape_text
@@ -120,13 +121,37 @@ def batch_dims(typed: Typed) -> Faults:
         yield Fault(typed.node.where, f"batch_dims is {given}, the ranks are {' and '.join(map(str, ranks))}")
 
 
+@rule("value/output-padding", "error", Typed, "ConvTranspose")
+def output_padding(typed: Typed) -> Faults:
+    """The `output_padding` of a ConvTranspose is not below the stride, or the dilation, of its axis.
+
+    Why: it chooses among the sizes that a convolution of this stride takes for one; there are no more of them.
+
+    Mend: write a smaller number, or the stride that was meant.
+
+    Example:
+        g (float[1, 1, 3] x, float[1, 1, 2] w) => (float[1, 1, N] y) { y = ConvTranspose<output_padding = [1]>(x, w) }
+
+    Instead:
+        g (float[1, 1, 3] x, float[1, 1, 2] w) => (float[1, 1, 7] y) {
+            y = ConvTranspose<output_padding = [1], strides = [2]>(x, w)
+        }
+    """
+    given = typed.attribute("output_padding") or ()
+    strides, dilations = (typed.attribute(name) or (1,) * len(given) for name in ("strides", "dilations"))
+    for axis, (more, *steps) in enumerate(zip(given, strides, dilations, strict=False)):
+        if more >= max(steps):
+            message = f"output_padding is {list(given)}, along axis {axis + 2} the stride is {steps[0]}"
+            yield Fault(typed.node.where, f"{message}, the dilation {steps[1]}")
+
+
 @rule("value/parts", "error", Typed, "Split")
 def parts(typed: Typed) -> Faults:
-    """The `num_outputs` of a Split is not the number of its outputs.
+    """A Split does not say in one way how many parts it makes, or not as many as it has outputs.
 
-    Why: it says how many parts are made; each is one output.
+    Why: since opset 18 either the input `split` or the attribute `num_outputs` says it; each part is one output.
 
-    Mend: list an output for each part, or correct the number.
+    Mend: give one of the two, and list an output for each part.
 
     Example:
         g (float[4] x) => (float[2] y, float[2] z) { y, z = Split<num_outputs = 3>(x) }
@@ -134,6 +159,14 @@ def parts(typed: Typed) -> Faults:
     Instead:
         g (float[4] x) => (float[2] y, float[2] z) { y, z = Split<num_outputs = 2>(x) }
     """
+    if "num_outputs" not in typed.schema.attributes:
+        return
     given, listed = typed.attribute("num_outputs"), len(typed.node.outputs)
-    if given is not None and given != listed:
-        yield Fault(typed.node.where, f"num_outputs is {given}, the node has {listed} outputs")
+    is_cut = len(typed.node.inputs) > 1 and typed.inputs[1] is not ABSENT
+    if given is not None and is_cut:
+        yield Fault(typed.node.where, f"num_outputs is {given}, and the input split is given", "one of the two says it")
+    elif given is None and not is_cut:
+        message = "neither the input split nor the attribute num_outputs is given"
+        yield Fault(typed.node.where, message, f"num_outputs = {listed} cuts into parts of one size")
+    elif given is not None and given != listed:
+        yield Fault(typed.node.where, f"num_outputs is {given}, the node has {listed} output{'s' * (listed != 1)}")

@@ -97,16 +97,67 @@ def _stretched(typed: Typed) -> Iterator[tuple[str, Shape, Shape]]:
         return
     if typed.operator == "PRelu" and version >= 7 and (slope := shape_of(typed, 1)) is not None:
         yield "slope", slope, first
-    if typed.operator == "Gemm" and version >= 7 and (c := shape_of(typed, 2)) is not None:
-        second = shape_of(typed, 1)
-        if second is not None and len(first) == len(second) == 2:
-            rows, columns = first[bool(typed.attribute("transA"))], second[not typed.attribute("transB")]
-            yield "C", c, (rows, columns)
+    if typed.operator == "Gemm" and version >= 7:
+        c, product = shape_of(typed, 2), _product_shape(typed)
+        if c is not None and product is not None:
+            yield "C", c, product
     if typed.operator in ("LayerNormalization", "RMSNormalization"):
         axis = typed.attribute("axis")
         for place, name in ((1, "scale"), (2, "bias")):
             if (given := shape_of(typed, place)) is not None and -len(first) <= axis < len(first):
                 yield name, given, first[axis:]
+
+
+#: What broadcasts, where its version has an attribute of this name, only if that is set.
+_BROADCAST_IF_SET = ("Add", "And", "Div", "Equal", "Gemm", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
+
+
+@rule("shape/old-broadcast", "error", Typed, *_BROADCAST_IF_SET)
+def old_broadcast(typed: Typed) -> Faults:
+    """Before opset 7: the second shape is another than the first, and `broadcast` is not set, or it does not fit.
+
+    Why: in these opsets only the second input is stretched, only where `broadcast` is 1, and from `axis` on, which is
+    where its axes lie; without `axis` they are the last ones. The C of a Gemm is stretched in the same way.
+
+    Mend: set `broadcast` to 1, and `axis`, or import opset 7 or later, where shapes are aligned at the end.
+
+    Example:
+        <ir_version: 3, opset_import: ["": 6]>
+        g (float[2, 3] x, float[3] z) => (float[2, 3] y) { y = Add(x, z) }
+
+    Instead:
+        <ir_version: 3, opset_import: ["": 6]>
+        g (float[2, 3] x, float[3] z) => (float[2, 3] y) { y = Add<broadcast = 1>(x, z) }
+    """
+    if "broadcast" not in typed.schema.attributes:
+        return
+    is_gemm = typed.operator == "Gemm"
+    first, second = _product_shape(typed) if is_gemm else shape_of(typed, 0), shape_of(typed, 2 if is_gemm else 1)
+    if first is None or second is None:
+        return
+    shapes = f"{shape_text(first)} and {shape_text(second)}"
+    if not typed.attribute("broadcast"):
+        if len(first) != len(second) or any(map(clash, first, second)):
+            yield Fault(typed.node.where, f"{shapes} differ, and broadcast is 0", "set broadcast to 1")
+        return
+    axis = typed.attribute("axis")
+    start = len(first) - len(second) if axis is None else axis % max(len(first), 1)
+    part = first[max(start, 0) : start + len(second)]
+    if (
+        start < 0
+        or len(part) < len(second)
+        or any(clash(*pair) and pair[1] != 1 for pair in zip(part, second, strict=True))
+    ):
+        where = "its end" if axis is None else f"axis {axis}"
+        yield Fault(typed.node.where, f"{shapes}: the second does not fit into the first at {where}")
+
+
+def _product_shape(typed: Typed) -> Shape | None:
+    """The shape of the product in a Gemm."""
+    left, right = shape_of(typed, 0), shape_of(typed, 1)
+    if left is None or right is None or not len(left) == len(right) == 2:
+        return None
+    return left[bool(typed.attribute("transA"))], right[not typed.attribute("transB")]
 
 
 # Products of matrices
@@ -219,6 +270,36 @@ def reshape(typed: Typed) -> Faults:
     elements, given = math.prod(sizes), math.prod(size for size in target if size != -1)
     if elements != given if -1 not in target else (elements % given if given else elements):
         yield Fault(typed.node.where, f"{shape_text(shape)} has {elements} elements, they make no {shape_text(target)}")
+
+
+@rule("shape/concat", "error", Typed, "Concat")
+def concat(typed: Typed) -> Faults:
+    """The inputs of a Concat differ in rank, or on another axis than the one they are joined along.
+
+    Why: they are put behind one another along `axis`, everywhere else they must be equal.
+
+    Mend: correct `axis`, or reshape or pad what does not fit.
+
+    Example:
+        g (float[2, 3] x, float[2, 4] z) => (float[N, M] y) { y = Concat<axis = 0>(x, z) }
+
+    Instead:
+        g (float[2, 3] x, float[2, 4] z) => (float[2, 7] y) { y = Concat<axis = 1>(x, z) }
+    """
+    axis, known = typed.attribute("axis"), [(i, s) for i in range(len(typed.inputs)) if (s := shape_of(typed, i))]
+    if not known or axis is None or not -len(known[0][1]) <= axis < len(known[0][1]):
+        return
+    place, first = known[0]
+    for other, shape in known[1:]:
+        shapes = f"input {place} is {shape_text(first)}, input {other} {shape_text(shape)}"
+        if len(shape) != len(first):
+            yield Fault(typed.node.where, f"{shapes}: the ranks are {len(first)} and {len(shape)}")
+            return
+        for each, (one, size) in enumerate(zip(first, shape, strict=True)):
+            if each != axis % len(first) and clash(one, size):
+                message = f"{shapes}: they are joined along axis {axis}, and differ on axis {each}"
+                yield Fault(typed.node.where, message)
+                return
 
 
 @rule("shape/blocks", "error", Typed, "DepthToSpace", "SpaceToDepth")

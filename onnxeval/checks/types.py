@@ -166,6 +166,32 @@ def variable(taken: Taken) -> Faults:
                 )
 
 
+#: Since this version the text has a meaning for it.
+_MOD_OF_FLOATS = 28
+
+
+@rule("type/modulo", "error", Typed, "Mod")
+def modulo(typed: Typed) -> Faults:
+    """A Mod of floats has `fmod` 0, or none, before opset 28.
+
+    Why: until then the text has integers alone for `fmod` 0; runtimes refuse the node.
+
+    Mend: set `fmod` to 1; the result then has the sign of the dividend.
+
+    Example:
+        g (float[2] x, float[2] z) => (float[2] y) { y = Mod(x, z) }
+
+    Instead:
+        g (float[2] x, float[2] z) => (float[2] y) { y = Mod<fmod = 1>(x, z) }
+    """
+    for place, _, known in typed.known_inputs():
+        is_float = known.name in ("tensor(float16)", "tensor(float)", "tensor(double)", "tensor(bfloat16)")
+        if is_float and typed.schema.key.since_version < _MOD_OF_FLOATS and not typed.attribute("fmod"):
+            message = f"it is {readable(known.name)}, {typed.schema.label} with fmod 0 takes integers"
+            yield Fault(typed.node.input_where(place), message, "set fmod to 1")
+            return
+
+
 @rule("type/absent-argument", "error", Typed)
 def absent_argument(typed: Typed) -> Faults:
     """A function is called without an input that a node in its body cannot do without.
@@ -211,10 +237,10 @@ def type_refused(refusal: Refusal) -> Faults:
     Mend: the message holds onnx's reason and what is known of the inputs.
 
     Example:
-        g (float[2] x) => (float[2] y) { y = Cast<to = 99>(x) }
+        g (float[2] x) => (int64[2] y) { y = RandomNormalLike<dtype = 7>(x) }
 
     Instead:
-        g (float[2] x) => (float[2] y) { y = Cast<to = 1>(x) }
+        g (float[2] x) => (double[2] y) { y = RandomNormalLike<dtype = 11>(x) }
     """
     if not refusal.about_shape:
         yield Fault(refusal.node.where, f"{refusal.reason} (inputs: {described(refusal.schema, refusal.inputs)})")
@@ -229,10 +255,10 @@ def shape_refused(refusal: Refusal) -> Faults:
     Mend: the message holds onnx's reason and what is known of the inputs, elements of small constants included.
 
     Example:
-        g (float[2, 3] x, float[2, 4] z) => (float[4, 3] y) { y = Concat<axis = 0>(x, z) }
+        g (float[2, 3] x) => (float[N, M] y) { y = Flatten<axis = 3>(x) }
 
     Instead:
-        g (float[2, 3] x, float[2, 3] z) => (float[4, 3] y) { y = Concat<axis = 0>(x, z) }
+        g (float[2, 3] x) => (float[6, 1] y) { y = Flatten<axis = 2>(x) }
     """
     if refusal.about_shape:
         yield Fault(refusal.node.where, f"{refusal.reason} (inputs: {described(refusal.schema, refusal.inputs)})")

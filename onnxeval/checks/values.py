@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from onnx import AttributeProto
+from onnx import AttributeProto, TensorProto
 
 from onnxeval.attributes import attribute_value
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.suggest import nearest
+from onnxeval.dtypes import BY_ELEMENT_TYPE, name_of
 from onnxeval.errors import ModelError
 from onnxeval.schema import Schema
 
@@ -261,6 +262,38 @@ def number_not_allowed(valued: Valued) -> Faults:
 
 def _shown(value: Any) -> str:
     return str(list(value)) if isinstance(value, tuple) else str(value)
+
+
+#: Attributes that name an element type, and what they take, where that is not any type of the standard.
+_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16})
+_ELEMENT_TYPES: Mapping[str, Collection[int]] = {
+    **dict.fromkeys(("dtype", "output_datatype", "output_dtype", "to"), BY_ELEMENT_TYPE),
+    **dict.fromkeys(("precision", "softmax_precision", "stash_type"), _FLOATS),
+}
+
+
+@rule("value/element-type", "error", Valued)
+def no_element_type(valued: Valued) -> Faults:
+    """An attribute that names an element type by its number has one that there is not, or that it does not take.
+
+    Why: the numbers are those of ONNX's TensorProto.DataType; frameworks and their exporters number types differently.
+
+    Mend: write the number of the type, 1 for float, 7 for int64, 10 for float16; `onnx.TensorProto` has the names.
+
+    Example:
+        g (float[2] x) => (int64[2] y) { y = Cast<to = 99>(x) }
+
+    Instead:
+        g (float[2] x) => (int64[2] y) { y = Cast<to = 7>(x) }
+    """
+    for name, value in valued.given(AttributeProto.INT):
+        allowed = _ELEMENT_TYPES.get(name, ())
+        if allowed and value not in allowed and value != valued.schema.attributes[name].default:
+            names = (
+                ", ".join(name_of(BY_ELEMENT_TYPE[number]) for number in sorted(allowed)) if len(allowed) < 5 else ""
+            )
+            hint = f"it takes: {names}" if names else "the numbers are those of onnx.TensorProto.DataType"
+            yield Fault(valued.at(name), f"{value} is no element type that {valued.schema.label} takes here", hint)
 
 
 @rule("value/permutation", "error", Valued, "Transpose")

@@ -144,6 +144,10 @@ class Node:
         return None if self.schema is not None or self.kernel is not None else self.function
 
 
+#: A name, a type and the tensor.
+_PLAIN_FIELDS = 3
+
+
 def _signature_of_constant(node: Node) -> Any:
     """What a node that gives a small constant tensor is recognised by; None for all other nodes."""
     if len(node.attributes) != 1 or node.inputs or node.domain:
@@ -153,13 +157,15 @@ def _signature_of_constant(node: Node) -> Any:
     dims = tensor.dims[:]
     if (
         attribute.type != AttributeProto.TENSOR
+        or len(attribute.ListFields()) > _PLAIN_FIELDS
+        or attribute.ref_attr_name
         or tensor.data_location
         or len(dims) > 1
         or max(dims, default=0) > _SMALL
     ):
         return None
     data = tensor.raw_data if tensor.HasField("raw_data") else tensor.SerializeToString()
-    return node.op_type, len(node.outputs), attribute.name, tensor.data_type, *dims, data
+    return *node.signature, attribute.name, tensor.data_type, *dims, data
 
 
 #: What holds a tensor: a node, or a scope and the name of its initializer.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from onnxeval.values import Value, ValueType
 
+from .jsonform import document, value_form
 from .literals import from_json, parse_json
-from .source import Reading, Source
+from .source import Opener, Reading, Source, opener
+from .writing import Target, Typed
 
 _SHOWN = 40
 
@@ -16,10 +19,10 @@ _SHOWN = 40
 class JsonFile(Source):
     """What `--format json` prints (its outputs' names are the names), or a bare value as in a literal."""
 
-    def __init__(self, path: Path, reading: Reading) -> None:
-        super().__init__(str(path), reading)
-        with self.failures():
-            content = parse_json(path.read_bytes())
+    def __init__(self, place: Path | str, reading: Reading, open_file: Opener | None = None) -> None:
+        super().__init__(str(place), reading)
+        with self.failures(), (open_file or opener(place))() as file:
+            content = parse_json(file.read())
         self._content = content
         self._entries: dict[str, Any] | None = None
         outputs = content.get("outputs") if isinstance(content, dict) else None
@@ -47,3 +50,11 @@ class Literal(Source):
 
     def _read(self, _name: str, wanted: ValueType | None) -> Value:
         return from_json(self._content, wanted)
+
+
+class Json(Target):
+    """Every output, as `--format json` prints them."""
+
+    def write(self, file: BinaryIO, values: Mapping[str, Typed], _notes: list[str]) -> None:
+        entries = [{"name": name, **value_form(value)} for name, (value, _) in values.items()]
+        file.write(document({"outputs": entries}).encode())

@@ -26,12 +26,9 @@ def document(content: dict[str, Any]) -> str:
 def value_form(value: Value) -> dict[str, Any]:
     """A value as an object that `document` takes."""
     if isinstance(value, np.ndarray):
-        return {
-            "type": "tensor",
-            "dtype": name_of(value.dtype),
-            "shape": list(value.shape),
-            "data": _data(comparable(value)),
-        }
+        with np.errstate(invalid="ignore"):  # NaNs that signal
+            data = _data(comparable(value))
+        return {"type": "tensor", "dtype": name_of(value.dtype), "shape": list(value.shape), "data": data}
     if isinstance(value, list):
         return {"type": "sequence", **_held(type_of(value)), "items": [value_form(item) for item in value]}
     if isinstance(value, dict):

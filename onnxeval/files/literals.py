@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxeval.dtypes import BY_NAME, NAMES, STRING, DType, Tensor, integer_range, is_float, is_integer, name_of
+from onnxeval.dtypes import STRING, DType, Tensor, integer_range, is_float, is_integer, name_of
 from onnxeval.values import (
     EmptyOptional,
     MapType,
@@ -25,8 +25,9 @@ from onnxeval.values import (
     ValueType,
 )
 
+from .typetext import DTYPES, parse_type
+
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_DTYPES = {name_of(dtype): dtype for dtype in NAMES} | dict(BY_NAME)
 
 
 def looks_like_literal(text: str) -> bool:
@@ -191,9 +192,9 @@ def _expect(content: Any, kind: type, what: str) -> Any:
 
 def _tensor_form(form: dict[str, Any], _declared: ValueType | None) -> Tensor:
     name, shape = form.get("dtype"), form.get("shape")
-    if not isinstance(name, str) or name not in _DTYPES:
+    if not isinstance(name, str) or name not in DTYPES:
         raise ValueError(f"the dtype {json.dumps(name)} is unknown")
-    dtype = _DTYPES[name]
+    dtype = DTYPES[name]
     if not isinstance(shape, list) or not all(isinstance(size, int) and size >= 0 for size in shape):
         raise ValueError(f"the shape {json.dumps(shape)} is none")
     if 0 in shape:
@@ -205,12 +206,12 @@ def _tensor_form(form: dict[str, Any], _declared: ValueType | None) -> Tensor:
 
 
 def _sequence_form(form: dict[str, Any], declared: ValueType | None) -> Sequence:
-    element = declared.element if isinstance(declared, SequenceType) else None
+    element = declared.element if isinstance(declared, SequenceType) else _held_type(form)
     return Sequence([from_json(item, element) for item in _expect(form.get("items"), list, "a list")], element)
 
 
 def _map_form(form: dict[str, Any], declared: ValueType | None) -> dict[Any, Any]:
-    value = declared.value if isinstance(declared, MapType) else None
+    value = declared.value if isinstance(declared, MapType) else _held_type(form)
     entries = {}
     for pair in _expect(form.get("entries"), list, "a list of pairs"):
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], (str, int)):
@@ -219,8 +220,13 @@ def _map_form(form: dict[str, Any], declared: ValueType | None) -> dict[Any, Any
     return entries
 
 
-def _optional_form(_form: dict[str, Any], declared: ValueType | None) -> EmptyOptional:
-    return EmptyOptional(declared.element if isinstance(declared, OptionalType) else None)
+def _optional_form(form: dict[str, Any], declared: ValueType | None) -> EmptyOptional:
+    return EmptyOptional(declared.element if isinstance(declared, OptionalType) else _held_type(form))
+
+
+def _held_type(form: dict[str, Any]) -> ValueType | None:
+    """The type of what a sequence, a map or an optional holds, where the form tells it."""
+    return parse_type(_expect(form["of"], str, "a type")) if "of" in form else None
 
 
 _FORMS: dict[str, Callable[[dict[str, Any], ValueType | None], Value]] = {

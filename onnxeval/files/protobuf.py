@@ -5,19 +5,21 @@ Raises ValueError for what cannot be read or written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import MapProto, OptionalProto, SequenceProto, TensorProto
 
-from onnxeval.dtypes import ELEMENT_TYPES, STRING, SUB_BYTE_BITS, Tensor
+from onnxeval.dtypes import ELEMENT_TYPES, STRING, Tensor
 from onnxeval.errors import ModelError
-from onnxeval.tensors import array_from, map_from, optional_from, sequence_from
+from onnxeval.tensors import array_from, map_from, optional_from, packed, sequence_from
 from onnxeval.values import EmptyOptional, MapType, OptionalType, Sequence, SequenceType, Value, ValueType
 
 from .source import Reading, Source
+from .writing import Target, Typed
 
 _SEQUENCE_FIELDS: dict[type, tuple[int, str]] = {
     TensorProto: (SequenceProto.TENSOR, "tensor_values"),
@@ -104,17 +106,8 @@ def _tensor(array: Tensor, name: str) -> TensorProto:
     if array.dtype == STRING:
         tensor.string_data.extend(str(text).encode() for text in array.ravel())
     else:
-        tensor.raw_data = _packed(np.ascontiguousarray(array).ravel())
+        tensor.raw_data = packed(np.ascontiguousarray(array).ravel())
     return tensor
-
-
-def _packed(flat: Tensor) -> bytes:
-    """Little-endian bytes, elements below a byte packed low bits first."""
-    bits = SUB_BYTE_BITS.get(flat.dtype)
-    if bits is None:
-        return (flat if np.little_endian or flat.dtype.itemsize == 1 else flat.byteswap()).tobytes()
-    one_each = np.unpackbits(flat.view(np.uint8)[:, None], axis=1, count=bits, bitorder="little")
-    return np.packbits(one_each.ravel(), bitorder="little").tobytes()
 
 
 def _sequence(items: list[Any], name: str) -> SequenceProto:
@@ -149,3 +142,13 @@ def _scalar(value: Any) -> Tensor:
         array[()] = value
         return array
     return np.asarray(value)
+
+
+class Proto(Target):
+    """The only output, as one message."""
+
+    what = "a .pb file"
+
+    def write(self, file: BinaryIO, values: Mapping[str, Typed], _notes: list[str]) -> None:
+        name, (value, value_type) = self.only(values)
+        file.write(message_of(value, name, value_type).SerializeToString())

@@ -7,12 +7,32 @@ wrong with a file is an InputError that names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
 
 from onnxeval.errors import InputError, OnnxEvalError
 from onnxeval.values import Value, ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class PictureForm:
+    """What becomes of a picture's bytes: (byte · ``scale`` - ``mean``) / ``std``, for each channel.
+
+    ``layout`` names the axes, letters of NCHW; "" lets the declared shape decide. ``resize`` is a height and a width,
+    or True for those that the model declares. ``color`` is the mode to convert to: L, RGB, BGR, RGBA.
+    """
+
+    layout: str = ""
+    scale: float | None = None
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    resize: tuple[int, int] | bool = False
+    color: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +40,26 @@ class Reading:
     """How to read what neither a file nor the wanted type decides.
 
     ``cast`` allows elements to change their type; ``seed`` is what generators start from, ``sizes`` are those of
-    symbolic dimensions. ``notes`` gathers what the user should hear of.
+    symbolic dimensions; ``picture`` is what becomes of pictures. ``names`` are those that values may have, in the order
+    in which files are numbered: `STEM_0.pb` is the first. ``notes`` gathers what the user should hear of.
     """
 
     cast: bool = False
     seed: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
+    picture: PictureForm = field(default_factory=PictureForm)
+    names: Sequence[str] = ()
+    stem: str = "input"
     notes: list[str] = field(default_factory=list)
+
+
+#: Opens the bytes of a file, anew for each value.
+Opener = Callable[[], BinaryIO]
+
+
+def opener(place: Path | str) -> Opener:
+    """What opens the file at that place."""
+    return lambda: open(place, "rb")
 
 
 class Source(ABC):
@@ -44,6 +77,10 @@ class Source(ABC):
         """The VALUE that means the one under ``name``, "" where there is none."""
         return ""
 
+    def member(self, name: str) -> Source:
+        """One of the values inside as a source of its own. Raises InputError where there is no such value."""
+        return Member(self, name)
+
     @abstractmethod
     def _read(self, name: str, wanted: ValueType | None) -> Value:
         """The value as the format holds it, under ``name`` (any, where there are no names)."""
@@ -55,7 +92,7 @@ class Source(ABC):
         """
         from .matching import matched
 
-        with self.failures(name if self.names() is not None else ""):
+        with np.errstate(all="ignore"), self.failures(name if self.names() is not None else ""):
             return matched(self._read(name, wanted), wanted, self.reading, self.label)
 
     def error(self, reason: object, hint: str = "") -> InputError:

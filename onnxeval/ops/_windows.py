@@ -51,6 +51,10 @@ class Windows:
                 elements = slice(element, element + (last - first) * self.stride + 1, self.stride)
                 yield tap, slice(first, last + 1), elements
 
+    def is_each_element(self) -> bool:
+        """Whether there is one window for each element of the input, which sees nothing else."""
+        return self.kernel == self.stride == 1 and self.count == self.size and not self.begin
+
     def seen(self) -> Tensor:
         """For each window the number of its taps on the input."""
         return self._taps_before(self.begin + self.size) - self._taps_before(self.begin)
@@ -192,16 +196,21 @@ def patches(x: Tensor, windows: Sequence[Windows], allocate: Allocate) -> Tensor
     if any((w.count - 1) * w.stride + reach(w.kernel, w.dilation) > w.begin + w.size + w.end for w in windows):
         raise ValueError(f"a window reaches over the end padding: {windows}")
     if any(w.begin or w.end for w in windows):
-        padded = allocate((*x.shape[:2], *(w.begin + w.size + w.end for w in windows)), x.dtype)
-        padded[...] = 0
-        padded[at(2, *(slice(w.begin, w.begin + w.size) for w in windows))] = x
-        x = padded
+        x = padded(x, [w.begin for w in windows], [w.begin + w.size + w.end for w in windows], allocate)
     shape = (*x.shape[:2], *(w.kernel for w in windows), *(w.count for w in windows))
     along = list(zip(x.strides[2:], windows, strict=True))
     between_taps = (s * w.dilation if w.kernel > 1 else 0 for s, w in along)  # what no step crosses may be huge
     between_windows = (s * w.stride if w.count > 1 else 0 for s, w in along)
     strides = (*x.strides[:2], *between_taps, *between_windows)
     return as_strided(x, shape, strides, writeable=False)
+
+
+def padded(x: Tensor, begins: Sequence[int], sizes: Sequence[int], allocate: Allocate) -> Tensor:
+    """``x`` from ``begins`` on in planes of ``sizes``, zero around it."""
+    result = allocate((*x.shape[:2], *sizes), x.dtype)
+    result[...] = 0
+    result[at(2, *(slice(begin, begin + size) for begin, size in zip(begins, x.shape[2:], strict=True)))] = x
+    return result
 
 
 def at(axis: int, *places: slice) -> tuple[slice, ...]:

@@ -279,3 +279,21 @@ def test_fifteen_faults_at_once() -> None:
             "type/declared-output",
         ]
     )
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"),
+    [
+        ("node/absent-output", lambda node: node.output.__setitem__(0, "")),
+        ("node/attribute-value", lambda node: node.attribute[0].ints.append(1)),
+        ("function/attribute-reference", lambda node: setattr(node.attribute[0], "ref_attr_name", "ghost")),
+        ("node/unknown-attribute", lambda node: setattr(node.attribute[0], "name", "valve")),
+    ],
+)
+def test_a_fault_in_the_second_of_two_nodes_that_are_alike(
+    rule: str, change: Callable[[onnx.NodeProto], object]
+) -> None:
+    proto = model("g () => (int64[1] y) {a = Constant<value = int64[1] {2}>() y = Constant<value = int64[1] {2}>()}")
+    change(proto.graph.node[1])
+    found = onnxeval.check(proto, select=[rule])
+    assert [finding.where.startswith("graph/node[1]") for finding in found] == [True]

@@ -42,12 +42,20 @@ EXAMPLES = {
         of("float[2,3] x, int64[2] z", "y = Reshape(x, z)"),
     ),
     "type/refused": (
-        of("float[2,3] x", "y = Cast<to = 99>(x)"),
-        of("float[2,3] x", "y = Cast<to = 1>(x)"),
+        of("float[2,3] x", "y = RandomUniformLike<dtype = 7>(x)"),
+        of("float[2,3] x", "y = RandomUniformLike<dtype = 1>(x)"),
     ),
     "shape/refused": (
+        of("float[2,3] x", "y = Flatten<axis = 3>(x)"),
+        of("float[2,3] x", "y = Flatten<axis = 2>(x)"),
+    ),
+    "shape/concat": (
         of("float[2,3] x, float[2,4] z", "y = Concat<axis = 0>(x, z)"),
         of("float[2,3] x, float[2,4] z", "y = Concat<axis = 1>(x, z)"),
+    ),
+    "type/modulo": (
+        of("float[2,3] x", "y = Mod(x, x)", opset=27),
+        of("float[2,3] x", "y = Mod(x, x)", opset=28),
     ),
     "shape/negative": (conv("[1,1,2,2]", "[1,1,4,4]"), conv("[1,1,3,3]", "[1,1,3,3]")),
     "shape/broadcast": (
@@ -119,8 +127,13 @@ def only(proto: ModelProto) -> onnxeval.Finding:
         ),
         (
             of("float[2,3] x, float[2,4] z", "y = Concat<axis = 0>(x, z)"),
-            "(inputs: inputs[0] float32[2, 3], inputs[1] float32[2, 4])",
+            "input 0 is [2, 3], input 1 [2, 4]: they are joined along axis 0, and differ on axis 1",
         ),
+        (
+            of("float[2,3] x, float[K,3] u, float[2,3,1] z", "y = Concat<axis = 0>(x, u, z)"),
+            "input 0 is [2, 3], input 2 [2, 3, 1]: the ranks are 2 and 3",
+        ),
+        (of("float[2,3] x", "y = Flatten<axis = 3>(x)"), "(inputs: input float32[2, 3])"),
     ],
 )
 def test_messages_hold_the_values(proto: ModelProto, message: str) -> None:

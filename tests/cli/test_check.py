@@ -236,6 +236,7 @@ def test_the_list_of_rules(shell):
         "shape/blocks",
         "shape/broadcast",
         "shape/channels",
+        "shape/concat",
         "shape/conv",
     ]
     assert len(json.loads(shell("check", "--rules", "--format", "json").stdout)["rules"]) == len(RULES)

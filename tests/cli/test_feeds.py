@@ -246,7 +246,7 @@ def test_raw_bytes_of_another_size(shell, model):
     np.save("x.npy", np.array([1, -2, 3], ml_dtypes.bfloat16))
     result = shell("run", model("relu"), "-i", "x.npy")
     assert result.exit_code == INPUT_ERROR
-    assert "raw elements of 2 bytes, the model declares float32" in result.stderr
+    assert "raw elements of 2 bytes without a type, the model declares float32" in result.stderr
 
 
 def test_raw_bytes_that_are_no_such_number(shell, model):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.contrib._eight_bits import EIGHT_BITS
@@ -36,8 +38,10 @@ def qlinear_conv(
 ) -> Tensor:
     """QLinearConv-10; with ``channels_last`` (N, *sizes, C) -> (N, *counts, M), the weights as ever.
 
-    Source: com.microsoft.QLinearConv-1.
+    One zero point may go with a scale for each of the M channels. Source: com.microsoft.QLinearConv-1.
     """
+    if w_scale.ndim == 1 and w_zero_point.size == 1:
+        w_zero_point = np.broadcast_to(w_zero_point.reshape(()), w_scale.shape)
     y: Tensor = standard("nn", "QLinearConv", 10)(
         channels_first(x) if channels_last else x,
         x_scale,

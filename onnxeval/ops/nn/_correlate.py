@@ -10,6 +10,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._windows import Windows, at, patches, spatial_axes, windows_of
+from onnxeval.ops.nn._banded import correlate_channels, suits
 
 #: Elements under the taps that are brought together at a time: as much as a processor's cache can hold.
 _BLOCK = 1 << 18
@@ -64,12 +65,20 @@ def correlate(x: Tensor, w: Tensor, windows: Sequence[Windows], group: int, allo
     """(N, C, *sizes), (M, C / group, *kernel) -> (N, M, *counts), zero in the padding.
 
     A matrix of kernels times a matrix with what each window sees in a column. The latter repeats the input
-    often, so it is made for some of the windows at a time.
+    often, so it is made for some of the windows at a time; it is the input itself where windows are single elements.
     """
     batch, maps = x.shape[0], w.shape[0]
+    if x.size and suits(w, windows, group):
+        sums = correlate_channels(x, w, windows, allocate)
+        if sums is not None:
+            return sums
     kernels = w.reshape(group, maps // group, math.prod(w.shape[1:]))
-    result = allocate((batch, maps, *(each.count for each in windows)), x.dtype)
+    result = allocate((batch, maps, *[each.count for each in windows]), x.dtype)
     if not result.size:
+        return result
+    if all(each.is_each_element() for each in windows):
+        columns = x.reshape(batch, group, kernels.shape[2], -1)
+        np.matmul(kernels, columns, out=result.reshape(batch, group, kernels.shape[1], -1))
         return result
     seen = patches(x, windows, allocate)
     taps = x.shape[1] * math.prod(w.shape[2:])
@@ -85,10 +94,14 @@ def correlate(x: Tensor, w: Tensor, windows: Sequence[Windows], group: int, allo
 
 
 def _parts(shape: tuple[int, ...], taps: int) -> Iterator[tuple[slice, ...]]:
-    """Slices of ``shape`` along its longest axis, each of about `_BLOCK` elements with ``taps`` for each place."""
-    longest = shape.index(max(shape))
+    """Slices of ``shape`` along one axis, each of about `_BLOCK` elements with ``taps`` for each place.
+
+    It is the first axis that can be cut into so many, for elements that lie together are quickest to copy together.
+    """
+    places = math.prod(shape)
+    needed = -(-taps * places // _BLOCK)
+    axis = next((axis for axis, size in enumerate(shape) if size >= needed), shape.index(max(shape)))
     whole = [slice(None)] * len(shape)
-    layer = max(1, taps * math.prod(shape) // max(1, shape[longest]))
-    step = max(1, _BLOCK // layer)
-    for start in range(0, shape[longest], step):
-        yield (*whole[:longest], slice(start, start + step), *whole[longest + 1 :])
+    step = max(1, _BLOCK // (taps * places // shape[axis] or 1))
+    for start in range(0, shape[axis], step):
+        yield (*whole[:axis], slice(start, start + step), *whole[axis + 1 :])

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onnxeval.ops.nn import _correlate
+from onnxeval.ops.nn import _banded, _correlate
 from onnxeval.ops.nn.conv import conv
 from onnxeval.ops.nn.conv_transpose import conv_transpose, conv_transpose_1
 
@@ -300,3 +300,33 @@ def test_against_onnxruntime():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     np.testing.assert_allclose(convolved(x, w, b, **attributes), session.run(None, values)[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "strides", "dilations", "pads"),
+    [
+        ((2, 5, 7, 7), (3, 3), (1, 1), (1, 1), (1, 1, 1, 1)),
+        ((1, 3, 4, 37), (5, 5), (1, 1), (1, 1), (2, 2, 2, 2)),
+        ((1, 3, 9, 41), (3, 5), (2, 2), (2, 1), (1, 0, 2, 3)),
+        ((1, 4, 6, 6), (6, 6), (1, 1), (1, 1), (0, 0, 0, 0)),
+        ((1, 2, 5, 40), (1, 2), (1, 3), (1, 1), (0, 0, 0, 0)),
+        ((1, 2, 5, 9), (3, 3), (1, 1), (1, 2), (1, 1, 1, 1)),
+    ],
+)
+@pytest.mark.parametrize("block", [1 << 18, 1])
+def test_a_channel_a_group(shape, kernel, strides, dilations, pads, block, monkeypatch) -> None:
+    monkeypatch.setattr(_banded, "_BLOCK", max(block, 256 * 36))
+    draw = np.random.default_rng(4)
+    x, w = (draw.standard_normal(s).astype(np.float32) for s in (shape, (shape[1], 1, *kernel)))
+    y = convolved(x, w, group=shape[1], strides=strides, dilations=dilations, pads=pads)
+    wanted = looped_conv(x, w, None, strides, dilations, pads[:2], y.shape[2:], shape[1])
+    np.testing.assert_allclose(y, wanted, atol=1e-4)
+
+
+def test_an_infinity_stays_in_the_windows_that_see_it() -> None:
+    x, w = np.ones((1, 2, 5, 9), np.float32), np.ones((2, 1, 3, 3), np.float32)
+    x[0, 1, 2, 4], x[0, 0, 0, 0] = np.inf, np.nan
+    y = convolved(x, w, group=2, pads=(1, 1, 1, 1))
+    seen = np.zeros(y.shape, bool)
+    seen[0, 1, 1:4, 3:6] = seen[0, 0, :2, :2] = True
+    np.testing.assert_array_equal(~np.isfinite(y), seen)
