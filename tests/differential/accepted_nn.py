@@ -6,7 +6,7 @@ import numpy as np
 from differential.accepted import accept
 from differential.cases import Node
 
-from onnxeval.dtypes import is_float
+from onnxeval.dtypes import is_float, is_integer
 
 
 def query_length(node: Node) -> int:
@@ -24,6 +24,13 @@ def one_query_looks_ahead(node: Node) -> bool:
 def mask_for_all_queries(node: Node) -> bool:
     mask = node.input(3)
     return mask is not None and node.version < 25 and mask.shape[-2] == 1 < query_length(node)
+
+
+@accept("Attention masks of integers", "Attention")
+def integers_beside_hidden_keys(node: Node) -> bool:
+    mask = node.input(3)
+    hides = node.attribute("is_causal") == 1 or node.input(6) is not None
+    return mask is not None and is_integer(mask.dtype) and hides
 
 
 @accept("Attention scores at hidden keys", "Attention")
