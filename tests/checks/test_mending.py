@@ -1,12 +1,16 @@
 """What `--fix` mends, what it leaves alone, and that the mended model computes the same."""
 
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import onnx
 import pytest
+from checks.mutations import good_model, graphs
 from onnx import ModelProto, NodeProto
 
 import onnxeval
@@ -200,3 +204,72 @@ def test_the_mended_model_computes_the_same() -> None:
         assert all(same(value, after[name]) for name, value in before.items()), case.name
         tried += 1
     assert tried > 12
+
+
+# By chance
+
+
+def _shuffle(graph: Any, chance: random.Random) -> None:
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in graph.node]
+    chance.shuffle(copies)
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _name_alike(graph: Any, chance: random.Random) -> None:
+    for node in graph.node:
+        node.name = chance.choice(("same", "same_1", "", node.name))
+
+
+def _spell_long(graph: Any, chance: random.Random) -> None:
+    for node in graph.node:
+        node.domain = node.domain or chance.choice(("", "ai.onnx"))
+
+
+_NUMBERS = itertools.count()
+
+
+def _leave_lying(graph: Any, chance: random.Random) -> None:
+    """Add nodes that serve nothing, and what they alone read."""
+    if isinstance(graph, onnx.GraphProto):
+        name = f"idle_{next(_NUMBERS)}"
+        graph.initializer.append(onnx.helper.make_tensor(name, 1, [1], [1.0]))
+        graph.node.add(op_type="Neg", input=[name], output=[f"{name}_neg"])
+
+
+def _forget_declarations(graph: Any, chance: random.Random) -> None:
+    if isinstance(graph, onnx.GraphProto):
+        for value in graph.output:
+            if value.type.HasField("tensor_type") and chance.random() < 0.5:
+                value.type.tensor_type.ClearField("shape")
+
+
+_DAMAGES = (_shuffle, _name_alike, _spell_long, _leave_lying, _forget_declarations)
+_FED = {
+    "network": {"x": np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)},
+    "shapes": {name: np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4) for name in "xt"},
+    "control": {"n": np.array(3), "c": np.array(True), "x": np.array([[1, 2], [0.5, 1]], np.float32)},
+    "functions": {"x": np.full((2, 3), 0.5, np.float32), "d": np.full((2, 3), 0.25)},
+    "recurrent": {"x": np.linspace(-1, 1, 30, dtype=np.float32).reshape(5, 2, 3)},
+}
+
+
+@hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
+@hypothesis.given(
+    st.sampled_from(sorted(_FED)),
+    st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=6),
+    st.randoms(use_true_random=False),
+)
+def test_damage_by_chance_is_mended(name: str, damages: list, chance: random.Random) -> None:
+    """In whatever order damages come, nothing of theirs is found afterwards, and the results are those of before."""
+    proto = good_model(name)
+    for damage in damages:
+        for graph in [*graphs(proto)][::-1]:
+            damage(graph, chance)
+    copy, _ = mended(proto)
+    untold = {"graph/no-shape"} if name == "control" else set()  # what a Loop carries may change its shape
+    assert rules(copy) <= untold
+    assert mended(copy) == (copy, [])
+    before, after = onnxeval.load(good_model(name)).run(_FED[name]), onnxeval.load(copy).run(_FED[name])
+    assert before.keys() == after.keys()
+    assert all(same(value, after[each]) for each, value in before.items())

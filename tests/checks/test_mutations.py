@@ -77,15 +77,31 @@ def test_the_models_are_good(name: str) -> None:
     assert refusal(model) is None
 
 
-@hypothesis.settings(max_examples=400, deadline=None, derandomize=True)
-@hypothesis.given(
+MUTATIONS = (
     st.sampled_from(NAMES),
     st.lists(st.sampled_from(CHANGES), min_size=1, max_size=3),
     st.randoms(use_true_random=False),
 )
-def test_no_miss(name: str, changes: list, chance: Random) -> None:
+
+
+def spoil_and_judge(name: str, changes: list, chance: Random) -> None:
     model = good_model(name)
     for change in changes:
         if any(graph.node for graph in graphs(model)):
             change(model, chance)
     assert_no_miss(model)
+
+
+@hypothesis.settings(max_examples=400, deadline=None, derandomize=True)
+@hypothesis.given(*MUTATIONS)
+def test_no_miss(name: str, changes: list, chance: Random) -> None:
+    spoil_and_judge(name, changes, chance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_no_miss_among_thousands(seed: int) -> None:
+    check_all = hypothesis.settings(max_examples=2000, deadline=None, database=None)(
+        hypothesis.seed(seed)(hypothesis.given(*MUTATIONS)(spoil_and_judge))
+    )
+    check_all()
