@@ -140,7 +140,8 @@ def _chosen(select: Sequence[str], ignore: Sequence[str]) -> list[Rule]:
         rules = chosen(select, ignore)
     except ValueError as error:
         text = str(error)
-        raise click.UsageError(f"{text[0].upper()}{text[1:]}. `onnxeval check --rules` lists them.") from error
+        stop = "" if text.endswith("?") else "."
+        raise click.UsageError(f"{text[0].upper()}{text[1:]}{stop} `onnxeval check --rules` lists them.") from error
     return [rule for rule_id, rule in RULES.items() if rule_id in rules]
 
 
