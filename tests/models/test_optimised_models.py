@@ -83,7 +83,8 @@ def assert_same(
             assert np.asarray(ours).tolist() == theirs.tolist()
         else:
             np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=within)
-    found = onnxeval.check(saved, ignore=["graph/no-shape"])
+    # It drops shapes, and keeps the IR version of old files whose inputs it drops: onnx's checker refuses both.
+    found = onnxeval.check(saved, ignore=["graph/no-shape", "graph/initializer-not-input"])
     assert [finding for finding in found if finding.severity == "error"] == []
 
 
