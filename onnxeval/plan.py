@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +29,30 @@ class Step:
     schema: Schema | None  # None for operators outside the standard
     releases: tuple[str, ...] = ()  # values no later step reads
     spelled_out: Callable[[], Step | None] | None = None  # the same step, running the schema's function body instead
+
+    # For these two, which every step of a large model takes, `replace` is too slow
+
+    def releasing(self, names: tuple[str, ...]) -> Step:
+        """The step with these releases."""
+        return self._with(self.kernel, names)
+
+    def running(self, kernel: Kernel) -> Step:
+        """The step with this kernel."""
+        return self._with(kernel, self.releases)
+
+    def _with(self, kernel: Kernel, releases: tuple[str, ...]) -> Step:
+        return Step(
+            self.label,
+            kernel,
+            self.inputs,
+            self.outputs,
+            self.attributes,
+            self.subgraphs,
+            self.injected,
+            self.schema,
+            releases,
+            self.spelled_out,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +94,7 @@ def with_releases(steps: Sequence[Step], keep: Collection[str]) -> tuple[Step, .
         names = dict.fromkeys((*step.inputs, *_captured(step), *step.outputs))
         last = tuple(name for name in names if name not in seen)
         seen.update(last)
-        done.append(replace(step, releases=last) if last != step.releases else step)
+        done.append(step.releasing(last) if last != step.releases else step)
     return tuple(done[::-1])
 
 

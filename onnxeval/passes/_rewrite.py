@@ -42,7 +42,9 @@ def op_type(step: Step) -> str:
 
 def reads_of(step: Step) -> Iterator[str]:
     """Every name a step reads, those that its sub-graphs capture included."""
-    yield from filter(None, step.inputs)
+    for name in step.inputs:
+        if name:
+            yield name
     for body in step.subgraphs.values():
         yield from body.captures
 
@@ -50,8 +52,7 @@ def reads_of(step: Step) -> Iterator[str]:
 def count_readers(plan: Plan) -> Counter[str]:
     """How many times each name is read; being an output of the plan counts too."""
     counts = Counter(plan.outputs)
-    for step in plan.steps:
-        counts.update(reads_of(step))
+    counts.update(name for step in plan.steps for name in reads_of(step))
     return counts
 
 

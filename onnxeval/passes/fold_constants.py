@@ -45,6 +45,10 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
     needed: set[str] = set()  # by steps that are left to the run
     steps = []
     for step in plan.steps:
+        if not step.subgraphs and not all(name in known or not name for name in step.inputs):
+            needed.update(step.inputs)
+            steps.append(step)
+            continue
         inputs = [known[name] for name in reads_of(step)] if _is_constant(step, known) else None
         results = evaluate(step, known) if inputs is not None and allowance.covers(inputs) else None
         if inputs is not None and results is not None and _is_kept(results, allowance):

@@ -6,16 +6,16 @@ input must come from a step that always makes memory of its own, and its other r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.passes._rewrite import Known, op_type, reads_of
-from onnxeval.plan import Plan
+from onnxeval.plan import Plan, Step
 from onnxeval.registry import Kernel
 
 #: Operators whose kernels never return a view of an input, nor of anything they keep.
@@ -58,22 +58,33 @@ _LARGE = 1 << 15
 def reuse_buffers(plan: Plan, _: Known) -> Plan:
     """The plan whose element-wise steps reuse a dying input's memory; the kernel decides at run time."""
     lending: dict[str, bool] = {}  # name -> whether every reader so far makes memory of its own
+    outputs = set(plan.outputs)
     steps = []
     for step in plan.steps:
-        fresh = op_type(step) in FRESH
-        place = next((p for p, name in enumerate(step.inputs[:2]) if name in step.releases and lending.get(name)), None)
-        in_place = _IN_PLACE.get(op_type(step))
-        if place is not None and in_place is not None and step.schema is not None:
-            oldest, make = in_place
-            if step.schema.key.since_version >= oldest:
-                step = replace(step, kernel=make(step.kernel, place))
+        operator = op_type(step)
+        fresh = operator in FRESH
+        if operator in _IN_PLACE:
+            step = _in_place(step, operator, lending)
         for name in reads_of(step):
-            lending[name] = lending.get(name, False) and fresh
+            lending[name] = fresh and lending.get(name, False)
         for name in step.outputs:
-            if name:
-                lending[name] = fresh and name not in plan.outputs
+            lending[name] = fresh and name not in outputs
         steps.append(step)
     return replace(plan, steps=tuple(steps))
+
+
+def _in_place(step: Step, operator: str, lending: Mapping[str, bool]) -> Step:
+    """The step that may write into the first of its inputs that dies with it and is lent."""
+    oldest, make = _IN_PLACE[operator]
+    for place, name in enumerate(step.inputs[:2]):
+        if name in step.releases and lending.get(name) and step.schema and step.schema.key.since_version >= oldest:
+            return step.running(_made(make, step.kernel, place))
+    return step
+
+
+@cache
+def _made(make: Callable[[Kernel, int], Kernel], plain: Kernel, place: int) -> Kernel:
+    return make(plain, place)
 
 
 def _is_large(x: Tensor) -> bool:

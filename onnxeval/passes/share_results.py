@@ -28,9 +28,9 @@ def share_results(plan: Plan, _: Known) -> Plan:
     seen: dict[Hashable, Step] = {}
     steps = []
     for step in plan.steps:
-        inputs = tuple([names.get(name, name) for name in step.inputs])
+        inputs = tuple([names.get(name, name) for name in step.inputs]) if names else step.inputs
         step = replace(step, inputs=inputs) if inputs != step.inputs else step
-        key = _key(step) if any(readers[name] > 1 for name in inputs if name) else None
+        key = _key(step) if any(readers[name] > 1 for name in inputs) else None
         first = seen.setdefault(key, step) if key is not None else step
         if first is step or not _can_serve(first, step, needed):
             steps.append(step)
