@@ -9,7 +9,7 @@ import numpy as np
 
 from onnxeval.errors import NodeError, OnnxEvalError, ResourceLimitError
 from onnxeval.limits import Limits, Run
-from onnxeval.plan import NOTHING, Plan, Step, TypedBody
+from onnxeval.plan import NOTHING, PartFailed, Plan, Step, TypedBody
 from onnxeval.schema import TypeKey, check_outputs, check_types
 from onnxeval.values import Sequence, Value, ValueType, describe, type_of, type_string
 
@@ -107,6 +107,8 @@ def run_step(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, 
         if step.schema is not None and step.schema.chooses_types:
             check_outputs(step.schema, tuple([_type_key(value) for value in outputs]))
         return outputs
+    except PartFailed as failure:
+        raise NodeError((failure.label,), failure.inputs, failure.cause) from failure.cause
     except NodeError as error:
         raise NodeError((step.label, *error.path), error.inputs, error.cause) from error.cause
     except MemoryError as error:

@@ -55,6 +55,16 @@ class Step:
         )
 
 
+class PartFailed(Exception):  # noqa: N818  # what happened
+    """One of the nodes that a step was made of failed: the label of that one, its inputs, and what it raised."""
+
+    def __init__(self, label: str, inputs: list[str], cause: Exception) -> None:
+        super().__init__(label)
+        self.label = label
+        self.inputs = inputs
+        self.cause = cause
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """A graph or function, ready to run."""

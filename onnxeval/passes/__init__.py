@@ -6,12 +6,14 @@ nodes they came from. All of them are off under ``Model.run(..., reference=True)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from onnxeval.passes._rewrite import Known, Pass
 from onnxeval.passes.drop_identities import drop_identities
 from onnxeval.passes.fold_affine import fold_affine
 from onnxeval.passes.fold_constants import fold_constants
+from onnxeval.passes.fuse_chains import fuse_chains
 from onnxeval.passes.inline_branches import inline_branches
 from onnxeval.passes.merge_movements import merge_movements
 from onnxeval.passes.prepare import prepare
@@ -23,8 +25,8 @@ from onnxeval.plan import Plan, Step
 
 __all__ = ["PASSES", "Known", "optimise"]
 
-#: What makes other steps of steps, sub-graph by sub-graph.
-PASSES: tuple[Pass, ...] = (
+#: What makes other steps of steps.
+REWRITES: tuple[Pass, ...] = (
     fold_constants,
     inline_branches,
     drop_identities,
@@ -32,28 +34,33 @@ PASSES: tuple[Pass, ...] = (
     merge_movements,
     fold_affine,
     recognise,
-    reuse_buffers,
 )
+
+#: All of them, in order. The later ones decide how steps run.
+PASSES: tuple[Pass, ...] = (*REWRITES, prepare, fuse_chains, use_native, reuse_buffers)
 
 
 def optimise(plan: Plan, known: Known) -> Plan:
     """The plan after every pass, with the sub-graphs and functions in it."""
-    return use_native(prepare(_rewritten(plan, known), known), known)
+    plan = prepare(_throughout(plan, known, REWRITES), known)
+    plan = use_native(_throughout(plan, known, (fuse_chains,)), known)
+    return _throughout(plan, known, (reuse_buffers,))
 
 
-def _rewritten(plan: Plan, known: Known) -> Plan:
-    for rewrite in PASSES:
+def _throughout(plan: Plan, known: Known, passes: Sequence[Pass]) -> Plan:
+    """The plan after these passes, the plans inside it too."""
+    for rewrite in passes:
         plan = rewrite(plan, known)
     if not any(step.subgraphs for step in plan.steps):
         return plan
     inner = Known(known.evaluate)  # names mean something else inside
-    return replace(plan, steps=tuple([_with_rewritten_bodies(step, inner) for step in plan.steps]))
+    return replace(plan, steps=tuple([_with_bodies(step, inner, passes) for step in plan.steps]))
 
 
-def _with_rewritten_bodies(step: Step, known: Known) -> Step:
+def _with_bodies(step: Step, known: Known, passes: Sequence[Pass]) -> Step:
     """A plan that is followed step by step stays as it is, and one that is built at run time."""
     bodies = {
-        name: _rewritten(body, known) if isinstance(body, Plan) and name != "surroundings" else body
+        name: _throughout(body, known, passes) if isinstance(body, Plan) and name != "surroundings" else body
         for name, body in step.subgraphs.items()
     }
     return replace(step, subgraphs=bodies) if bodies else step

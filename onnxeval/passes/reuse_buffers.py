@@ -64,7 +64,7 @@ def reuse_buffers(plan: Plan, _: Known) -> Plan:
         operator = op_type(step)
         fresh = operator in FRESH
         if operator in _IN_PLACE:
-            step = _in_place(step, operator, lending)
+            step = _in_place(step, lending)
         for name in reads_of(step):
             lending[name] = fresh and lending.get(name, False)
         for name in step.outputs:
@@ -73,13 +73,21 @@ def reuse_buffers(plan: Plan, _: Known) -> Plan:
     return replace(plan, steps=tuple(steps))
 
 
-def _in_place(step: Step, operator: str, lending: Mapping[str, bool]) -> Step:
+def _in_place(step: Step, lending: Mapping[str, bool]) -> Step:
     """The step that may write into the first of its inputs that dies with it and is lent."""
-    oldest, make = _IN_PLACE[operator]
     for place, name in enumerate(step.inputs[:2]):
-        if name in step.releases and lending.get(name) and step.schema and step.schema.key.since_version >= oldest:
-            return step.running(_made(make, step.kernel, place))
+        if name in step.releases and lending.get(name):
+            return step.running(in_place(step, place))
     return step
+
+
+def in_place(step: Step, place: int) -> Kernel:
+    """The kernel that may write into the input at a place, the first or the second; the step's own where none can."""
+    operator = op_type(step)
+    if operator not in _IN_PLACE or step.schema is None:
+        return step.kernel
+    oldest, make = _IN_PLACE[operator]
+    return _made(make, step.kernel, place) if step.schema.key.since_version >= oldest else step.kernel
 
 
 @cache

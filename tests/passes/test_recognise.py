@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from onnx import numpy_helper, parser
+from passes.plans import operators
 
 import onnxeval
 
@@ -15,10 +16,6 @@ def model(inputs: str, body: str, opset: int = 20, constants: dict | None = None
     for name, value in (constants or {}).items():
         proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
     return onnxeval.load(proto)
-
-
-def operators(plan) -> list[str]:
-    return [step.schema.key.op_type if step.schema else step.kernel.__name__ for step in plan.steps]
 
 
 def f(value) -> np.ndarray:
@@ -145,7 +142,7 @@ NEAR = {
 def test_a_near_miss_stays(name):
     opset, body = NEAR[name]
     spelled = model("float[2,3,8] x", body, opset, C)
-    assert len(spelled.plan().steps) == len(spelled.plan(reference=True).steps)
+    assert operators(spelled.plan()) == operators(spelled.plan(reference=True))
 
 
 SCORES = "s = MatMul(q, kt)\nt = Div(s, two)\nu = Add(t, mask)\np = Softmax<axis=-1>(u)\n"

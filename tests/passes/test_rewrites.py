@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import numpy_helper, parser
+from passes.plans import operators
 
 import onnxeval
 from onnxeval.executor import evaluate
@@ -23,7 +24,7 @@ def model(body: str, constants: dict | None = None, inputs: str = "float[2,3,4] 
 
 def steps(loaded, known=None) -> list[str]:
     plan = loaded.plan() if known is None else optimise(loaded.plan(reference=True), Known(evaluate, known))
-    return [step.schema.key.op_type for step in plan.steps]
+    return operators(plan)
 
 
 def same(loaded, feeds=None) -> None:

@@ -1,0 +1,166 @@
+"""Element-wise steps that follow each other, or a product, run as one step: bias, residual and activation.
+
+A chain is what a kernel that does all of it in one pass over the memory replaces. Without one its parts run one after
+the other, each into the memory of the one before where that is nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnxeval.dtypes import Tensor
+from onnxeval.passes._rewrite import Known, count_readers, op_type, rebuilt
+from onnxeval.passes.reuse_buffers import FRESH, in_place
+from onnxeval.plan import PartFailed, Plan, Step
+from onnxeval.registry import Kernel
+from onnxeval.schema import Schema, check_types
+from onnxeval.values import describe
+
+#: Operators that a chain begins with, beside the element-wise ones.
+PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+
+#: Operators whose every element depends on one element of each input.
+ELEMENTWISE = frozenset(
+    {
+        "Abs",
+        "Add",
+        "Ceil",
+        "Celu",
+        "Clip",
+        "Div",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "LeakyRelu",
+        "Log",
+        "Max",
+        "Min",
+        "Mish",
+        "Mul",
+        "Neg",
+        "PRelu",
+        "Pow",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Sub",
+        "Swish",
+        "Tanh",
+        "ThresholdedRelu",
+    }
+)
+
+#: Steps in a chain: its label names them all.
+_LONGEST = 24
+
+#: Where a part reads: a place among the chain's inputs, or one of these.
+SO_FAR, ABSENT = -1, -2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One operator of a chain, and where each of its inputs comes from."""
+
+    label: str
+    kernel: Kernel
+    names: tuple[str, ...]  # of the inputs, for errors
+    sources: tuple[int, ...]
+    attributes: Mapping[str, Any]
+    schema: Schema
+    quick: Kernel  # the kernel, or one that writes into the result so far
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """A kernel: its parts one after the other, on the chain's inputs and the result so far."""
+
+    parts: tuple[Part, ...]
+
+    def __call__(self, *inputs: Tensor | None) -> Any:
+        result: Any = None
+        for part in self.parts:
+            values = [inputs[s] if s >= 0 else result if s == SO_FAR else None for s in part.sources]
+            try:
+                key = tuple([None if value is None else value.dtype for value in values])
+                if key not in part.schema.accepted:
+                    check_types(part.schema, key)
+                result = part.quick(*values, **part.attributes)
+            except Exception as error:
+                described = [f"{n} {describe(v)}" for n, v in zip(part.names, values, strict=True) if n]
+                raise PartFailed(part.label, described, error) from error
+        return result
+
+
+def fuse_chains(plan: Plan, _: Known) -> Plan:
+    """The plan whose chains are one step each, where nothing else reads what they make between."""
+    readers = count_readers(plan)
+    ends: dict[str, list[Step]] = {}  # the chain that makes a value, the value made last at the end
+    for step in plan.steps:
+        operator = op_type(step)
+        if (operator not in ELEMENTWISE and operator not in PRODUCTS) or not _can_be_part(step):
+            continue
+        chain = _chain_before(step, ends, readers) if operator in ELEMENTWISE else None
+        if chain is not None:
+            del ends[chain[-1].outputs[0]]
+            chain.append(step)
+        ends[step.outputs[0]] = chain or [step]
+    chains = {id(chain[-1]): chain for chain in ends.values() if len(chain) > 1}
+    if not chains:
+        return plan
+    inside = {id(step) for chain in chains.values() for step in chain[:-1]}
+    steps = [
+        _as_step(chains[id(step)]) if id(step) in chains else step for step in plan.steps if id(step) not in inside
+    ]
+    return rebuilt(plan, steps, plan.constants)
+
+
+def _chain_before(step: Step, ends: Mapping[str, list[Step]], readers: Mapping[str, int]) -> list[Step] | None:
+    """The chain that a step goes on: one that begins with a product if there is a choice."""
+    chains = [
+        ends[name]
+        for name in dict.fromkeys(step.inputs)
+        if name in ends and readers[name] == step.inputs.count(name) and len(ends[name]) < _LONGEST
+    ]
+    return max(chains, key=lambda chain: op_type(chain[0]) in PRODUCTS, default=None)
+
+
+def _can_be_part(step: Step) -> bool:
+    return len(step.outputs) == 1 and not step.subgraphs and not step.injected and step.schema is not None
+
+
+def _as_step(chain: Sequence[Step]) -> Step:
+    names: dict[str, int] = {}
+    parts: list[Part] = []
+    fresh = False  # whether the result so far is memory of the chain's own
+    before = None
+    for step in chain:
+        assert step.schema is not None
+        sources = tuple(
+            [SO_FAR if n == before else names.setdefault(n, len(names)) if n else ABSENT for n in step.inputs]
+        )
+        place = sources.index(SO_FAR) if SO_FAR in sources[:2] else None
+        quick = in_place(step, place) if fresh and place is not None else step.kernel
+        parts.append(Part(step.label, step.kernel, step.inputs, sources, step.attributes, step.schema, quick))
+        fresh = op_type(step) in FRESH or (fresh and quick is not step.kernel)
+        before = step.outputs[0]
+    return Step(
+        label=" + ".join(step.label for step in chain),
+        kernel=Chain(tuple(parts)),
+        inputs=tuple(names),
+        outputs=chain[-1].outputs,
+        attributes={},
+        subgraphs={},
+        injected=frozenset(),
+        schema=None,
+    )
