@@ -87,7 +87,8 @@ class Chain:
 
     parts: tuple[Part, ...]
 
-    def __call__(self, *inputs: Tensor | None) -> Any:
+    def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Any:
+        """The last part's result. ``supplied`` is what the executor supplies to the first part."""
         result: Any = None
         for part in self.parts:
             values = [inputs[s] if s >= 0 else result if s == SO_FAR else None for s in part.sources]
@@ -95,7 +96,8 @@ class Chain:
                 key = tuple([None if value is None else value.dtype for value in values])
                 if key not in part.schema.accepted:
                     check_types(part.schema, key)
-                result = part.quick(*values, **part.attributes)
+                result = part.quick(*values, **part.attributes, **supplied)
+                supplied = {}
             except Exception as error:
                 described = [f"{n} {describe(v)}" for n, v in zip(part.names, values, strict=True) if n]
                 raise PartFailed(part.label, described, error) from error
@@ -127,6 +129,8 @@ def fuse_chains(plan: Plan, _: Known) -> Plan:
 
 def _chain_before(step: Step, ends: Mapping[str, list[Step]], readers: Mapping[str, int]) -> list[Step] | None:
     """The chain that a step goes on: one that begins with a product if there is a choice."""
+    if step.injected:  # only the first part is supplied
+        return None
     chains = [
         ends[name]
         for name in dict.fromkeys(step.inputs)
@@ -136,7 +140,7 @@ def _chain_before(step: Step, ends: Mapping[str, list[Step]], readers: Mapping[s
 
 
 def _can_be_part(step: Step) -> bool:
-    return len(step.outputs) == 1 and not step.subgraphs and not step.injected and step.schema is not None
+    return len(step.outputs) == 1 and not step.subgraphs and step.schema is not None
 
 
 def _as_step(chain: Sequence[Step]) -> Step:
@@ -161,6 +165,6 @@ def _as_step(chain: Sequence[Step]) -> Step:
         outputs=chain[-1].outputs,
         attributes={},
         subgraphs={},
-        injected=frozenset(),
+        injected=chain[0].injected,
         schema=None,
     )

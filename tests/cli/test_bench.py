@@ -102,11 +102,13 @@ def test_json(shell):
     assert theirs["cold_ratio"] is None
     assert [output["name"] for output in theirs["outputs"]] == ["class", "probabilities"]
     profile = content["profile"]
-    assert {"conv1 (Conv-11)", "dense (Gemm-13)"} <= {node["node"] for node in profile["nodes"]}
+    labels = " ".join(node["node"] for node in profile["nodes"])
+    assert "conv1 (Conv-11)" in labels
+    assert "dense (Gemm-13)" in labels
     assert sum(node["seconds"] for node in profile["nodes"]) + profile["between_steps"] == pytest.approx(
         profile["seconds"]
     )
-    assert next(o for o in profile["operators"] if o["operator"] == "Conv-11")["calls"] == 2
+    assert sum(o["calls"] for o in profile["operators"] if o["operator"].startswith("Conv-11")) == 2
 
 
 def test_json_of_infinite_differences_is_strict(shell, model, monkeypatch):
@@ -122,7 +124,7 @@ def test_profile_as_text(shell):
     assert "where the time goes, by operator" in result.stdout
     assert "loop (Loop-21) > step (If-21)" in result.stdout
     assert "between the steps" in result.stdout
-    assert "… 3 more" in result.stdout
+    assert "… 2 more" in result.stdout
 
 
 def test_shares_add_up_and_leave_out_what_is_inside():
