@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from onnxeval.dtypes import Tensor
 from onnxeval.passes._rewrite import Known, count_readers, op_type, rebuilt
 from onnxeval.passes.reuse_buffers import FRESH, in_place
@@ -96,7 +98,7 @@ class Chain:
                 key = tuple([None if value is None else value.dtype for value in values])
                 if key not in part.schema.accepted:
                     check_types(part.schema, key)
-                result = part.quick(*values, **part.attributes, **supplied)
+                result = np.asarray(part.quick(*values, **part.attributes, **supplied))  # scalars have other rules
                 supplied = {}
             except Exception as error:
                 described = [f"{n} {describe(v)}" for n, v in zip(part.names, values, strict=True) if n]

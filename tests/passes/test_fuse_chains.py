@@ -101,3 +101,12 @@ def test_a_type_that_does_not_fit_is_refused():
             loaded.run(feeds, reference=reference)
         texts.append(str(caught.value))
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "double"])
+def test_rank_0_keeps_its_type(dtype):
+    loaded = model("a = Exp (x) b = Mul (a, a) y = Tanh (b)", f"{dtype} x", outputs=f"{dtype} y")
+    x = np.asarray(0.75, loaded.inputs[0].dtype)
+    results = [loaded.run({"x": x}, reference=reference)["y"] for reference in (False, True)]
+    assert results[0].dtype == results[1].dtype == x.dtype
+    assert results[0] == results[1]
