@@ -37,3 +37,24 @@ def layer_norm(
     centred: Any,
     /,
 ) -> None: ...
+
+class Filters:
+    def __new__(cls, weights: Tensor, groups: int, /) -> Filters: ...
+
+def convolve(
+    x: Tensor,
+    filters: Filters,
+    out: Tensor,
+    bias: Tensor | None,
+    residual: Tensor | None,
+    activation: int,
+    alpha: float,
+    beta: float,
+    stride_y: int,
+    stride_x: int,
+    dilation_y: int,
+    dilation_x: int,
+    top: int,
+    left: int,
+    /,
+) -> None: ...

@@ -36,8 +36,9 @@ int take_activation(PyObject *const *arguments, Activation *);
 int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function);
 PyObject *finish(int status);
 
-extern PyTypeObject MatrixType;
+extern PyTypeObject MatrixType, FiltersType;
 PyObject *py_multiply(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_convolve(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_activate(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_softmax(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_layer_norm(PyObject *, PyObject *const *, Py_ssize_t);

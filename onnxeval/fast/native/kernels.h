@@ -51,18 +51,26 @@ typedef struct {
     Epilogue epilogue;
 } Product;
 
-/* A convolution of (batch, groups * channels, height, width) with (groups * maps, channels, taps_y, taps_x). */
+/* Windows over the last two axes of (batch, groups * channels, height, width): how many there are and where they lie. */
 typedef struct {
-    long batch, groups, channels, maps;
+    long batch, groups, channels, maps; /* channels and maps of one group */
     long height, width, taps_y, taps_x, stride_y, stride_x, dilation_y, dilation_x, top, left, rows, columns;
 } Geometry;
 
+/* How a convolution goes about it; each has its own layout of weights (groups * maps, channels, taps_y, taps_x). */
+typedef enum {
+    BY_PIXELS,  /* pixels in the lanes of a vector: products of weights and patches of the input */
+    BY_MAPS,    /* maps in the lanes: products of patches and weights, for few pixels */
+    BY_TILES,   /* Winograd's F(2x2, 3x3) */
+    BY_CHANNEL, /* one channel a group: no product at all */
+    METHODS
+} Method;
+
 typedef struct {
     Geometry g;
-    const float *x, *w; /* w as the model has it, read by depthwise convolutions alone */
-    const float *packed;
+    const float *x, *weights; /* packed for the method; as they are for BY_CHANNEL */
     float *y;
-    Epilogue epilogue;
+    Epilogue epilogue; /* row_bias: one for each map of all groups */
 } Convolution;
 
 /* Softmax, log-softmax and normalisations of `rows` rows of `n` elements each. */
@@ -79,6 +87,10 @@ typedef struct {
     int (*multiply)(const Product *);
     size_t (*packed_matrix_floats)(long k, long n);
     void (*pack_matrix)(float *packed, const float *b, ptrdiff_t b_step, ptrdiff_t b_column, long k, long n);
+    Method (*choose_method)(const Geometry *);
+    size_t (*packed_filters_floats)(const Geometry *, Method);
+    int (*pack_filters)(float *packed, const float *w, const Geometry *, Method);
+    int (*convolve)(const Convolution *, Method);
     void (*activate)(const Activation *, const float *x, float *y, long n);
     void (*softmax)(const Rows *, int logarithm);
     void (*layer_norm)(const Rows *, int centred);

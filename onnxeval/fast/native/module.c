@@ -79,6 +79,7 @@ static PyMethodDef methods[] = {
     {"threads", py_threads, METH_NOARGS, NULL},
     {"close", py_close, METH_NOARGS, NULL},
     {"multiply", FAST(py_multiply)},
+    {"convolve", FAST(py_convolve)},
     {"activate", FAST(py_activate)},
     {"softmax", FAST(py_softmax)},
     {"layer_norm", FAST(py_layer_norm)},
@@ -103,6 +104,6 @@ PyMODINIT_FUNC PyInit__native(void) {
     }
     if (pool_open()) return PyErr_NoMemory();
     PyObject *module = PyModule_Create(&definition);
-    if (module && PyModule_AddType(module, &MatrixType)) Py_CLEAR(module);
+    if (module && (PyModule_AddType(module, &MatrixType) || PyModule_AddType(module, &FiltersType))) Py_CLEAR(module);
     return module;
 }

@@ -12,6 +12,21 @@ void NAMED(pack_matrix)(float *packed, const float *b, ptrdiff_t b_step, ptrdiff
 void NAMED(softmax)(const Rows *, int logarithm);
 void NAMED(layer_norm)(const Rows *, int centred);
 
+Method NAMED(choose_method)(const Geometry *);
+size_t NAMED(packed_filters_floats)(const Geometry *, Method);
+int NAMED(pack_filters)(float *packed, const float *w, const Geometry *, Method);
+int NAMED(convolve)(const Convolution *, Method);
+int NAMED(convolve_by_pixels)(const Convolution *);
+int NAMED(convolve_by_maps)(const Convolution *);
+/* Where each tap of that many is on the input, on the axis of the lanes, is kept for all rows of a plane. */
+#define MOST_TAPS 32
+int NAMED(convolve_by_channel)(const Convolution *);
+
+/* What the windows `first` to `last` of one image see of the channels from..to of one group, starting at x: a row of `width`
+   for each channel and tap. `end` is where x cannot be read any more. */
+void NAMED(pack_patches)(float *patches, long width, const float *x, const float *end, const Geometry *, long from, long to,
+                         long first, long last);
+
 /* Lets the tile end its sums: `at` counts from the start of the residual, row and column from that of the biases. */
 void NAMED(finish_tile)(Tile *, const Epilogue *, ptrdiff_t at, long row, long column);
 

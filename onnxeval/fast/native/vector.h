@@ -142,11 +142,25 @@ INLINE Vector load_even(const float *p, long first, long last) {
     __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, p);
     __m512 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), p + 16);
     return (Vector)_mm512_permutex2var_ps(low, (__m512i)even, high);
+#elif defined(__AVX2__)
+    __m256 low = _mm256_maskload_ps(p, lanes_(2 * first, 2 * last - 1));
+    __m256 high = _mm256_maskload_ps(p + 8, lanes_(2 * first - 8, 2 * last - 9));
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));
+    return (Vector)_mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
 #else
     Vector v = {0};
     for (long lane = first; lane < last; lane++) v[lane] = p[2 * lane];
     return v;
 #endif
+}
+
+/* Lanes first <= lane < last hold p[stride * lane], the others zero; nothing else is read. */
+INLINE Vector load_strided(const float *p, const long stride, long first, long last) {
+    if (stride == 1) return load_lanes(p, first, last);
+    if (stride == 2) return load_even(p, first, last);
+    Vector v = {0};
+    for (long lane = first; lane < last; lane++) v[lane] = p[stride * lane];
+    return v;
 }
 
 INLINE float sum_of(Vector v) {

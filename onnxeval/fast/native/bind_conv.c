@@ -1,0 +1,136 @@
+#include "bindings.h"
+
+#include <stdlib.h>
+
+/* The weights of a convolution, packed when a method first asks for them. */
+typedef struct {
+    PyObject_HEAD
+    const Kernels *kernels;
+    long groups;
+    Buffers held;
+    const Py_buffer *w; /* (groups * maps, channels, taps y, taps x) */
+    float *packed[METHODS];
+} Filters;
+
+static PyObject *filters_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(keywords)) {
+    PyObject *object;
+    long groups;
+    if (!PyArg_ParseTuple(arguments, "Ol", &object, &groups)) return NULL;
+    Filters *self = (Filters *)type->tp_alloc(type, 0);
+    if (!self) return NULL;
+    self->kernels = active;
+    self->groups = groups;
+    self->w = take(&self->held, object, "f", 0, "the weights");
+    if (self->w && (self->w->ndim != 4 || !count_of(self->w) || groups < 1 || self->w->shape[0] % groups)) {
+        PyErr_SetString(PyExc_ValueError, "the weights have no four axes, hold nothing, or are no such number of groups");
+        Py_CLEAR(self);
+    } else if (!self->w) {
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static void filters_dealloc(Filters *self) {
+    for (int method = 0; method < METHODS; method++) free(self->packed[method]);
+    release(&self->held);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+PyTypeObject FiltersType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "onnxeval.fast._native.Filters",
+    .tp_basicsize = sizeof(Filters),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "The weights of a convolution in so many groups, packed when they are first used.",
+    .tp_new = filters_new,
+    .tp_dealloc = (destructor)filters_dealloc,
+};
+
+/* The weights as the method wants them; NULL with an exception where there is no memory. The GIL is held: nobody else
+   packs them meanwhile. */
+static const float *weights_for(Filters *self, const Geometry *g, Method method) {
+    if (method == BY_CHANNEL) return self->w->buf;
+    if (!self->packed[method]) {
+        const size_t bytes = (self->kernels->packed_filters_floats(g, method) * sizeof(float) + 63) / 64 * 64;
+        float *packed = aligned_alloc(64, bytes ? bytes : 64);
+        if (!packed || self->kernels->pack_filters(packed, self->w->buf, g, method)) {
+            free(packed);
+            PyErr_NoMemory();
+            return NULL;
+        }
+        self->packed[method] = packed;
+    }
+    return self->packed[method];
+}
+
+/* Strides, dilations and the padding before, each far from where a place could not be counted any more. */
+static int take_numbers(PyObject *const *arguments, Geometry *g) {
+    long *const targets[] = {&g->stride_y, &g->stride_x, &g->dilation_y, &g->dilation_x, &g->top, &g->left};
+    for (int i = 0; i < 6; i++) {
+        const long value = PyLong_AsLong(arguments[i]);
+        if (value == -1 && PyErr_Occurred()) return -1;
+        if (value < (i < 4) || value > INT32_MAX) {
+            PyErr_Format(PyExc_ValueError, "a stride, dilation or padding is %ld", value);
+            return -1;
+        }
+        *targets[i] = value;
+    }
+    return 0;
+}
+
+/* convolve(x, filters, out, bias, residual, activation, alpha, beta, stride_y, stride_x, dilation_y, dilation_x, top, left) */
+PyObject *py_convolve(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 14, "convolve")) return NULL;
+    if (!Py_IS_TYPE(arguments[1], &FiltersType)) {
+        PyErr_SetString(PyExc_TypeError, "the weights are no Filters");
+        return NULL;
+    }
+    Filters *filters = (Filters *)arguments[1];
+    Buffers held = {.count = 0};
+    Convolution q = {0};
+    Geometry *g = &q.g;
+    PyObject *result = NULL;
+    const Py_buffer *x = take(&held, arguments[0], "f", 0, "x");
+    const Py_buffer *out = x ? take(&held, arguments[2], "f", WRITTEN, "out") : NULL;
+    if (!out || take_numbers(arguments + 8, g)) goto done;
+    const Py_ssize_t *w = filters->w->shape;
+    if (x->ndim != 4 || out->ndim != 4 || x->shape[1] != w[1] * filters->groups || out->shape[1] != w[0] ||
+        out->shape[0] != x->shape[0]) {
+        PyErr_SetString(PyExc_ValueError, "the shapes of x, the weights and out do not fit together");
+        goto done;
+    }
+    if (!count_of(x) || !count_of(out)) {
+        PyErr_SetString(PyExc_ValueError, "x or out holds nothing");
+        goto done;
+    }
+    g->batch = x->shape[0];
+    g->groups = filters->groups;
+    g->channels = w[1];
+    g->maps = w[0] / filters->groups;
+    g->height = x->shape[2];
+    g->width = x->shape[3];
+    g->taps_y = w[2];
+    g->taps_x = w[3];
+    g->rows = out->shape[2];
+    g->columns = out->shape[3];
+    float *bias, *residual;
+    if (take_floats(&held, arguments[3], w[0], 0, "the bias", &bias) ||
+        take_floats(&held, arguments[4], count_of(out), 0, "the residual", &residual) ||
+        take_activation(arguments + 5, &q.epilogue.activation))
+        goto done;
+    q.epilogue.row_bias = bias;
+    q.epilogue.residual = residual;
+    const Method method = filters->kernels->choose_method(g);
+    q.weights = weights_for(filters, g, method);
+    if (!q.weights) goto done;
+    q.x = x->buf;
+    q.y = out->buf;
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = filters->kernels->convolve(&q, method);
+    Py_END_ALLOW_THREADS
+    result = finish(status);
+done:
+    release(&held);
+    return result;
+}

@@ -1,0 +1,232 @@
+/* Convolutions as products of the weights and patches of the input, which are packed as they are needed. */
+#include <math.h>
+#include <stdatomic.h>
+
+#include "pool.h"
+#include "tier.h"
+
+#define DEPTH 320         /* of a block of channels and taps */
+#define PANELS_FLOATS 98304 /* of patches that are packed together: they stay in the second cache */
+#define MOST_PANELS 12
+#define CHUNK 64          /* windows of a task whose lanes are maps */
+#define SMALL 200000      /* multiplications that no second thread is woken for */
+#define MOST_MAPS 3       /* of a single channel that are quicker one after the other than as a product */
+#define RAW_UNITS 3       /* as few blocks of maps are as quick with an input that is not packed */
+
+/* Block `unit` of the maps, or of the windows, covers first..last: all blocks are of nearly the same size. */
+INLINE long unit_start(long size, long units, long unit) { return size * unit / units; }
+
+static double work_of(const Geometry *g) {
+    return (double)g->batch * (double)g->groups * (double)g->maps * (double)g->channels * (double)(g->taps_y * g->taps_x) *
+           (double)(g->rows * g->columns);
+}
+
+static int is_plain(const Geometry *g) {
+    return g->taps_y * g->taps_x == 1 && g->stride_y == 1 && g->stride_x == 1 && !g->top && !g->left &&
+           g->rows == g->height && g->columns == g->width;
+}
+
+typedef struct {
+    const Convolution *q;
+    const float *end; /* of the input */
+    long depth;       /* channels * taps of a group */
+    long step;        /* channels of a block */
+    long panels, panel_parts, unit_parts, units;
+    int raw;
+    _Atomic int failed;
+} Job;
+
+static void pixels_task(void *context, long ticket) {
+    Job *job = context;
+    const Convolution *q = job->q;
+    const Geometry *g = &q->g;
+    const long maps_part = ticket % job->unit_parts, part = ticket / job->unit_parts % job->panel_parts;
+    const long image = ticket / job->unit_parts / job->panel_parts / g->groups;
+    const long group = ticket / job->unit_parts / job->panel_parts % g->groups;
+    const long taps = g->taps_y * g->taps_x, plane = g->height * g->width, pixels = g->rows * g->columns;
+    const long vectors = CEIL_DIV(pixels, LANES);
+    const long first = job->panels * part / job->panel_parts, last = job->panels * (part + 1) / job->panel_parts;
+    const long first_unit = job->units * maps_part / job->unit_parts;
+    const long last_unit = job->units * (maps_part + 1) / job->unit_parts;
+    const float *x = q->x + (image * g->groups + group) * g->channels * plane;
+    const float *weights = q->weights + group * g->maps * job->depth;
+    const ptrdiff_t y = (image * g->groups + group) * g->maps * pixels;
+    float *patches = NULL;
+    if (!job->raw && !(patches = scratch(SCRATCH_PANELS, (size_t)((last - first) * job->step * taps * PANEL)))) {
+        job->failed = 1;
+        return;
+    }
+    for (long from = 0; from < g->channels; from += job->step) {
+        const long to = MINIMUM(g->channels, from + job->step);
+        long start[MOST_PANELS + 1];
+        for (long panel = first; panel <= last; panel++)
+            start[panel - first] = MINIMUM(pixels, vectors * panel / job->panels * LANES);
+        if (!job->raw)
+            for (long panel = 0; panel < last - first; panel++)
+                NAMED(pack_patches)(patches + panel * job->step * taps * PANEL,
+                                    CEIL_DIV(start[panel + 1] - start[panel], LANES) * LANES, x, job->end, g, from, to,
+                                    start[panel], start[panel + 1]);
+        for (long unit = first_unit; unit < last_unit; unit++) {
+            const long map = unit_start(g->maps, job->units, unit);
+            const long maps = unit_start(g->maps, job->units, unit + 1) - map;
+            Tile t = {.a = weights + map * job->depth + from * taps * maps, .a_row = 1, .a_step = maps, .c_row = pixels,
+                      .depth = (to - from) * taps, .accumulate = from > 0};
+            for (long panel = 0; panel < last - first; panel++) {
+                const ptrdiff_t at = y + map * pixels + start[panel];
+                t.columns = start[panel + 1] - start[panel];
+                t.b_step = job->raw ? plane : CEIL_DIV(t.columns, LANES) * LANES;
+                t.b = job->raw ? x + from * plane + start[panel] : patches + panel * job->step * taps * PANEL;
+                t.c = q->y + at;
+                if (to == g->channels) NAMED(finish_tile)(&t, &q->epilogue, at, group * g->maps + map, 0);
+                run_tile(&t, maps, job->raw);
+                if (to == g->channels && q->epilogue.activation.kind != CLIP)
+                    for (long i = 0; i < maps; i++)
+                        NAMED(activate)(&q->epilogue.activation, t.c + i * pixels, t.c + i * pixels, t.columns);
+            }
+        }
+    }
+}
+
+int NAMED(convolve_by_pixels)(const Convolution *q) {
+    const Geometry *g = &q->g;
+    const long taps = g->taps_y * g->taps_x, pixels = g->rows * g->columns;
+    Job job = {.q = q, .end = q->x + g->batch * g->groups * g->channels * g->height * g->width};
+    job.depth = g->channels * taps;
+    job.units = CEIL_DIV(g->maps, TILE_ROWS);
+    job.raw = is_plain(g) && job.units <= RAW_UNITS;
+    const long blocks = CEIL_DIV(g->channels, MAXIMUM(1, DEPTH / taps));
+    job.step = CEIL_DIV(g->channels, blocks);
+    job.panels = CEIL_DIV(CEIL_DIV(pixels, LANES), TILE_VECTORS);
+    const long together = MAXIMUM(1, MINIMUM(MOST_PANELS, PANELS_FLOATS / (job.step * taps * PANEL)));
+    job.panel_parts = CEIL_DIV(job.panels, together);
+    const long images = g->batch * g->groups;
+    const long wanted = work_of(g) < SMALL ? 1 : 4 * pool_threads();
+    if (wanted > 4 && images * job.panel_parts < wanted)
+        job.panel_parts = MINIMUM(MAXIMUM(job.panel_parts, CEIL_DIV(wanted, images)), CEIL_DIV(job.panels, 2));
+    job.unit_parts = 1;
+    if (wanted > 4 && images * job.panel_parts < wanted / 2)
+        job.unit_parts = MAXIMUM(1, MINIMUM(CEIL_DIV(wanted, images * job.panel_parts), job.units / 2));
+    const long tickets = images * job.panel_parts * job.unit_parts;
+    if (wanted == 1)
+        for (long i = 0; i < tickets; i++) pixels_task(&job, i);
+    else
+        pool_run(pixels_task, &job, tickets);
+    return job.failed ? -1 : 0;
+}
+
+/* Blocks of windows of one image: what a task takes of them is part `part` of `parts`. */
+static void maps_task(void *context, long ticket) {
+    Job *job = context;
+    const Convolution *q = job->q;
+    const Geometry *g = &q->g;
+    const long chunks = job->unit_parts;
+    const long part = ticket % job->panel_parts, chunk = ticket / job->panel_parts % chunks;
+    const long image = ticket / job->panel_parts / chunks / g->groups, group = ticket / job->panel_parts / chunks % g->groups;
+    const long taps = g->taps_y * g->taps_x, plane = g->height * g->width, pixels = g->rows * g->columns;
+    const long first = job->panels * part / job->panel_parts, last = job->panels * (part + 1) / job->panel_parts;
+    const long first_unit = job->units * chunk / chunks, last_unit = job->units * (chunk + 1) / chunks;
+    const long p0 = unit_start(pixels, job->units, first_unit), p1 = unit_start(pixels, job->units, last_unit);
+    const float *x = q->x + (image * g->groups + group) * g->channels * plane;
+    const float *weights = q->weights + group * (ptrdiff_t)NAMED(packed_matrix_floats)(job->depth, g->maps);
+    float *patches = scratch(SCRATCH_PANELS, (size_t)((p1 - p0) * job->step * taps));
+    float *sums = scratch(SCRATCH_TILES, (size_t)((p1 - p0) * (last - first) * PANEL));
+    if (!patches || !sums) {
+        job->failed = 1;
+        return;
+    }
+    for (long from = 0; from < g->channels; from += job->step) {
+        const long to = MINIMUM(g->channels, from + job->step), depth = (to - from) * taps;
+        for (long unit = first_unit; unit < last_unit; unit++) {
+            const long p = unit_start(pixels, job->units, unit), next = unit_start(pixels, job->units, unit + 1);
+            NAMED(pack_patches)(patches + (p - p0) * depth, next - p, x, job->end, g, from, to, p, next);
+        }
+        for (long panel = first; panel < last; panel++) {
+            const long columns = MINIMUM(PANEL, g->maps - panel * PANEL), width = CEIL_DIV(columns, LANES) * LANES;
+            Tile t = {.b = weights + panel * PANEL * job->depth + from * taps * width, .b_step = width, .a_row = 1,
+                      .c_row = PANEL, .depth = depth, .columns = columns, .accumulate = from > 0};
+            for (long unit = first_unit; unit < last_unit; unit++) {
+                const long p = unit_start(pixels, job->units, unit), rows = unit_start(pixels, job->units, unit + 1) - p;
+                t.a = patches + (p - p0) * depth;
+                t.a_step = rows;
+                t.c = sums + ((panel - first) * (p1 - p0) + p - p0) * PANEL;
+                run_tile(&t, rows, 0);
+            }
+        }
+    }
+    const Epilogue *e = &q->epilogue;
+    const int clips = e->activation.kind == CLIP;
+    const float lowest = clips ? e->activation.alpha : -INFINITY, highest = clips ? e->activation.beta : INFINITY;
+    for (long panel = first; panel < last; panel++)
+        for (long j = 0; j < MINIMUM(PANEL, g->maps - panel * PANEL); j++) {
+            const long map = group * g->maps + panel * PANEL + j;
+            const ptrdiff_t at = (image * g->groups * g->maps + map) * pixels + p0;
+            const float *sum = sums + (panel - first) * (p1 - p0) * PANEL + j;
+            const float bias = e->row_bias ? e->row_bias[map] : 0;
+            float *y = q->y + at;
+            for (long p = 0; p < p1 - p0; p++) {
+                float value = sum[p * PANEL] + bias;
+                if (e->residual) value += e->residual[at + p];
+                value = value < lowest ? lowest : value;
+                y[p] = value > highest ? highest : value;
+            }
+            if (!clips) NAMED(activate)(&e->activation, y, y, p1 - p0);
+        }
+}
+
+int NAMED(convolve_by_maps)(const Convolution *q) {
+    const Geometry *g = &q->g;
+    const long taps = g->taps_y * g->taps_x, pixels = g->rows * g->columns;
+    Job job = {.q = q, .end = q->x + g->batch * g->groups * g->channels * g->height * g->width};
+    job.depth = g->channels * taps;
+    job.units = CEIL_DIV(pixels, TILE_ROWS);
+    job.step = CEIL_DIV(g->channels, CEIL_DIV(g->channels, MAXIMUM(1, 2 * DEPTH / taps)));
+    job.panels = CEIL_DIV(g->maps, PANEL);
+    job.unit_parts = CEIL_DIV(pixels, CHUNK);
+    const long images = g->batch * g->groups * job.unit_parts;
+    const long wanted = work_of(g) < SMALL ? 1 : 4 * pool_threads();
+    job.panel_parts = wanted > 4 ? MAXIMUM(1, MINIMUM(CEIL_DIV(wanted, images), job.panels)) : 1;
+    const long tickets = images * job.panel_parts;
+    if (wanted == 1)
+        for (long i = 0; i < tickets; i++) maps_task(&job, i);
+    else
+        pool_run(maps_task, &job, tickets);
+    return job.failed ? -1 : 0;
+}
+
+Method NAMED(choose_method)(const Geometry *g) {
+    const long pixels = g->rows * g->columns, padded = CEIL_DIV(pixels, LANES) * LANES;
+    if (g->channels == 1 && g->maps <= MOST_MAPS && g->taps_x <= MOST_TAPS) return BY_CHANNEL;
+    if (g->maps >= 2 * LANES && pixels <= 2 * CHUNK && padded * 8 > pixels * 9) return BY_MAPS;
+    return BY_PIXELS;
+}
+
+size_t NAMED(packed_filters_floats)(const Geometry *g, Method method) {
+    const long depth = g->channels * g->taps_y * g->taps_x;
+    if (method == BY_MAPS) return (size_t)g->groups * NAMED(packed_matrix_floats)(depth, g->maps);
+    return (size_t)(g->groups * g->maps * depth);
+}
+
+int NAMED(pack_filters)(float *packed, const float *w, const Geometry *g, Method method) {
+    const long depth = g->channels * g->taps_y * g->taps_x, units = CEIL_DIV(g->maps, TILE_ROWS);
+    for (long group = 0; group < g->groups; group++, w += g->maps * depth) {
+        if (method == BY_MAPS) {
+            NAMED(pack_matrix)(packed, w, 1, depth, depth, g->maps);
+            packed += NAMED(packed_matrix_floats)(depth, g->maps);
+            continue;
+        }
+        for (long unit = 0; unit < units; unit++) {
+            const long map = unit_start(g->maps, units, unit), maps = unit_start(g->maps, units, unit + 1) - map;
+            for (long k = 0; k < depth; k++)
+                for (long i = 0; i < maps; i++) *packed++ = w[(map + i) * depth + k];
+        }
+    }
+    return 0;
+}
+
+int NAMED(convolve)(const Convolution *q, Method method) {
+    switch (method) {
+        case BY_CHANNEL: return NAMED(convolve_by_channel)(q);
+        case BY_MAPS: return NAMED(convolve_by_maps)(q);
+        default: return NAMED(convolve_by_pixels)(q);
+    }
+}

@@ -1,0 +1,139 @@
+"""Convolutions of every geometry: against float64, at one with the readable kernel, without a step beyond the input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fast.guarded import guarded
+from onnxeval.fast import replacement
+from onnxeval.ops.nn.conv import conv
+
+SIZES = st.sampled_from([1, 2, 3, 5, 7, 8, 13, 14, 15, 16, 17, 28, 33, 56])
+
+
+def drawn_case(data, rank):
+    """Input, weights and attributes that fit together."""
+    group = data.draw(st.sampled_from([1, 1, 1, 2, 3, 8, 20]))
+    channels = data.draw(st.sampled_from([1, 1, 2, 3, 4, 16, 17, 24]))
+    maps = data.draw(st.sampled_from([1, 1, 2, 3, 8, 9, 16, 40]))
+    kernel = [data.draw(st.sampled_from([1, 2, 3, 3, 4, 5, 7])) for _ in range(rank)]
+    strides, dilations, sizes, pads = [], [], [], []
+    for taps in kernel:
+        strides.append(data.draw(st.sampled_from([1, 1, 1, 2, 2, 3])))
+        dilations.append(data.draw(st.sampled_from([1, 1, 1, 2, 3])))
+        begin, end = (data.draw(st.integers(0, 4)) for _ in range(2))
+        sizes.append(max(data.draw(SIZES), (taps - 1) * dilations[-1] + 1 - begin - end, 1))
+        pads.append((begin, end))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    batch = data.draw(st.integers(1, 3))
+    x = rng.standard_normal((batch, channels * group, *sizes)).astype(np.float32)
+    w = rng.standard_normal((maps * group, channels, *kernel)).astype(np.float32)
+    b = rng.standard_normal(maps * group).astype(np.float32) if data.draw(st.booleans()) else None
+    attributes = {
+        "auto_pad": "NOTSET",
+        "dilations": tuple(dilations),
+        "group": group,
+        "kernel_shape": tuple(kernel),
+        "pads": tuple(begin for begin, _ in pads) + tuple(end for _, end in pads),
+        "strides": tuple(strides),
+    }
+    return x, w, b, attributes
+
+
+def assert_convolved(x, w, b, attributes, got):
+    exact = [None if each is None else each.astype(float) for each in (x, w, b)]
+    wanted = conv(*exact, **attributes, allocate=np.empty)
+    scale = conv(*[None if each is None else abs(each) for each in exact], **attributes, allocate=np.empty)
+    assert got.dtype == np.float32
+    assert got.shape == wanted.shape
+    assert (np.abs(got - wanted) <= 2e-6 * scale + 1e-30).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+@pytest.mark.parametrize("rank", [1, 2])
+def test_convolutions_of_every_geometry(tier, rank, data):
+    x, w, b, attributes = drawn_case(data, rank)
+    at_end = data.draw(st.booleans())
+    constant = data.draw(st.booleans())
+    operands = [None if each is None else guarded(each, at_end=at_end) for each in (x, w, b)]
+    kernel = replacement(conv, [None, operands[1] if constant else None, None], attributes)
+
+    def allocate(shape, dtype):
+        return guarded(np.full(shape, np.nan, dtype), at_end=at_end)
+
+    for _ in range(2):
+        assert_convolved(x, w, b, attributes, kernel(*operands, **attributes, allocate=allocate))
+
+
+#: Shapes that each way of going about it is made for: input, weights, group.
+SHAPES = {
+    "1x1": ((2, 64, 28, 28), (96, 64, 1, 1), 1),
+    "1x1, few maps": ((1, 40, 30, 30), (16, 40, 1, 1), 1),
+    "few pixels": ((2, 200, 7, 7), (130, 200, 1, 1), 1),
+    "few pixels, 3x3": ((1, 100, 7, 7), (130, 100, 3, 3), 1),
+    "one pixel": ((3, 100, 1, 1), (50, 100, 1, 1), 1),
+    "3x3": ((1, 70, 30, 31), (50, 70, 3, 3), 1),
+    "3x3, groups": ((1, 64, 20, 20), (64, 32, 3, 3), 2),
+    "7x7": ((1, 3, 60, 60), (64, 3, 7, 7), 1),
+    "depthwise": ((2, 33, 40, 41), (33, 1, 3, 3), 33),
+    "depthwise, 5x5": ((1, 33, 14, 14), (33, 1, 5, 5), 33),
+    "one channel": ((1, 1, 50, 50), (32, 1, 5, 5), 1),
+}
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_of_real_networks(tier, rng, shape, stride):
+    sizes, filters, group = SHAPES[shape]
+    x, w = rng.standard_normal(sizes).astype(np.float32), rng.standard_normal(filters).astype(np.float32)
+    b = rng.standard_normal(filters[0]).astype(np.float32)
+    pads = tuple(size // 2 for size in filters[2:]) * 2
+    attributes = {"auto_pad": "NOTSET", "dilations": None, "group": group, "kernel_shape": None}
+    attributes.update(pads=pads, strides=(stride, stride))
+    kernel = replacement(conv, [None, w, b], attributes)
+    assert_convolved(x, w, b, attributes, kernel(x, w, b, **attributes, allocate=np.empty))
+
+
+def test_what_is_not_contiguous_or_of_another_type(tier, rng):
+    attributes = {"auto_pad": "SAME_UPPER", "dilations": None, "group": 1, "kernel_shape": (3, 3)}
+    attributes.update(pads=None, strides=None)
+    x = rng.standard_normal((2, 9, 9, 6)).astype(np.float32).transpose(0, 3, 1, 2)
+    w = rng.standard_normal((3, 3, 6, 5)).astype(np.float32).transpose(3, 2, 0, 1)
+    for constant in (None, w):
+        kernel = replacement(conv, [None, constant, None], attributes)
+        assert_convolved(x, w, None, attributes, kernel(x, w, None, **attributes, allocate=np.empty))
+    kernel = replacement(conv, [None, None, None], attributes)
+    for dtype in (np.float64, np.float16):
+        got = kernel(x.astype(dtype), w.astype(dtype), None, **attributes, allocate=np.empty)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(
+            got, conv(x.astype(dtype), w.astype(dtype), None, **attributes, allocate=np.empty)
+        )
+
+
+def test_three_axes_and_wrong_shapes_are_left_to_the_readable_kernel(kernels, rng):
+    attributes = {
+        "auto_pad": "NOTSET",
+        "dilations": None,
+        "group": 1,
+        "kernel_shape": None,
+        "pads": None,
+        "strides": None,
+    }
+    x, w = (
+        rng.standard_normal((1, 2, 4, 4, 4)).astype(np.float32),
+        rng.standard_normal((3, 2, 2, 2, 2)).astype(np.float32),
+    )
+    kernel = replacement(conv, [None, None, None], attributes)
+    assert_convolved(x, w, None, attributes, kernel(x, w, None, **attributes, allocate=np.empty))
+    w = rng.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    for constant in (None, w):
+        kernel = replacement(conv, [None, constant, None], attributes)
+        with pytest.raises(ValueError, match="the input has 2 channels, expected 3"):
+            kernel(np.ones((1, 2, 5, 5), np.float32), w, None, **attributes, allocate=np.empty)
+        with pytest.raises(ValueError, match="has no window"):
+            kernel(np.ones((1, 3, 2, 5), np.float32), w, None, **attributes, allocate=np.empty)
+        with pytest.raises(ValueError, match="the bias has shape"):
+            kernel(np.ones((1, 3, 5, 5), np.float32), w, np.ones(3, np.float32), **attributes, allocate=np.empty)
