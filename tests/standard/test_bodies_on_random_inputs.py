@@ -8,7 +8,7 @@ import pytest
 from differential.cases import Node, shown
 from differential.comparing import difference
 from ml_dtypes import finfo
-from standard.bodies import PARTINGS, SCHEMAS, nodes, opsets, strategy_of
+from standard.bodies import PARTINGS, SCHEMAS, Parting, nodes, opsets, strategy_of
 from standard.test_function_bodies import Without
 
 from onnxeval.dtypes import dtype_of
@@ -55,13 +55,13 @@ def test_there_are_76_versions_with_a_body() -> None:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_kernel_and_body_agree(name: str) -> None:
-    check(name, 6, 60)
+    check(name, 2, 30)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_all_attributes_and_optional_inputs_are_drawn(name: str) -> None:
     schema, drawn = SCHEMAS[name], set()
-    for node in nodes(schema, 6, 120):
+    for node in nodes(schema, 8, 100):
         drawn |= {a for a, value in node.attributes.items() if value != schema.attributes[a].default}
         drawn |= {slot.name for place, slot in enumerate(schema.inputs) if node.input(place) is not None}
         drawn |= {f"no {slot.name}" for place, slot in enumerate(schema.inputs) if node.input(place) is None}
@@ -85,10 +85,12 @@ def test_bernoulli_is_its_body_of_the_other_probability(opset: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_kernel_and_body_agree_on_many_nodes(name: str) -> None:
-    check(name, 20, 300)
+    met = check(name, 20, 300)
+    assert met == {entry for entry in PARTINGS if entry.concerns(SCHEMAS[name].key)}, "what parts no longer"
 
 
-def check(name: str, per_binding: int, total: int) -> None:
+def check(name: str, per_binding: int, total: int) -> set[Parting]:
+    """Compare so many nodes, and give back what parted."""
     schema = SCHEMAS[name]
     body_alone = Without(schema.key)
     expected = {entry for entry in PARTINGS if entry.concerns(schema.key)}
@@ -104,5 +106,5 @@ def check(name: str, per_binding: int, total: int) -> None:
             reasons = {entry for entry in expected if entry.covers(what, node)}
             assert reasons, f"{what} at opset {opset}\n{node}\nkernel  {told(kernel)}\nbody    {told(body)}"
             met |= reasons
-    assert met == expected, "what parts no longer"
     assert sum(agreed.values()) >= total / 5
+    return met
