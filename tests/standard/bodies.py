@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from differential.cases import OLDEST_OPSET, Node
 from differential.drawing import STRATEGIES, Drawing, Strategy, element_of, type_bindings
+from ml_dtypes import finfo
 from onnx import GraphProto, TensorProto, helper
 
 from onnxeval.dtypes import BY_NAME, ELEMENT_TYPES, is_integer
@@ -252,7 +253,7 @@ PARTINGS = (
     Parting(
         "values",
         ("SwiGLU",),
-        lambda n: dtype_of(n) == BY_NAME["bfloat16"] and bool(np.any(np.abs(n.input(0).astype(float)) < 1e-38)),
+        lambda n: dtype_of(n).itemsize == 2 and bool(np.any(np.abs(n.input(0)) < 4 * finfo(dtype_of(n)).tiny)),
         "the body rounds subnormal numbers before it makes them great",
     ),
 )
