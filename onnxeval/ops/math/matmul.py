@@ -6,6 +6,8 @@ Integers wrap around like their type. In versions 1 and 6 Gemm's C has the shape
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from onnxeval.dtypes import Tensor, is_integer, name_of
@@ -30,6 +32,9 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
         shapes = f"{shape_text(a.shape)} and {shape_text(b.shape)}"
         raise ValueError(f"shapes {shapes} do not multiply: {a.shape[-1]} columns meet {inner} rows")
     common_shape(a.shape[:-2], b.shape[:-2], what="the stacks of matrices")
+    if a.ndim > 2 == b.ndim:  # all rows of a stack in one product
+        rows: Tensor = np.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b)
+        return rows.reshape(*a.shape[:-1], b.shape[1])
     result: Tensor = np.matmul(a, b)
     return result
 
@@ -49,7 +54,8 @@ def gemm(a: Tensor, b: Tensor, c: Tensor | None, *, alpha: float, beta: float, t
     if c is None:
         return product
     one_way(c, product.shape, name="C")
-    return product + _scaled(c, beta, name="beta")
+    product += _scaled(c, beta, name="beta")
+    return product
 
 
 @op("Gemm", versions=(1, 6))

@@ -76,16 +76,17 @@ def correlate(x: Tensor, w: Tensor, windows: Sequence[Windows], group: int, allo
     result = allocate((batch, maps, *[each.count for each in windows]), x.dtype)
     if not result.size:
         return result
-    if all(each.is_each_element() for each in windows):
-        columns = x.reshape(batch, group, kernels.shape[2], -1)
-        np.matmul(kernels, columns, out=result.reshape(batch, group, kernels.shape[1], -1))
-        return result
-    seen = patches(x, windows, allocate)
+    seen = x if all(each.is_each_element() for each in windows) else patches(x, windows, allocate)
     taps = x.shape[1] * math.prod(w.shape[2:])
-    for samples, *places in _parts((batch, *result.shape[2:]), taps):
-        target = result[(samples, *at(1, *places))]
+    if seen is x or taps * result.size // maps <= _BLOCK:
+        places = math.prod(result.shape[2:])
+        columns = seen.reshape(batch, group, kernels.shape[2], places)
+        np.matmul(kernels, columns, out=result.reshape(batch, group, kernels.shape[1], places))
+        return result
+    for samples, *ranges in _parts((batch, *result.shape[2:]), taps):
+        target = result[(samples, *at(1, *ranges))]
         size = math.prod(target.shape[2:])
-        columns = seen[(samples, *at(1 + len(windows), *places))].reshape(len(target), group, kernels.shape[2], size)
+        columns = seen[(samples, *at(1 + len(windows), *ranges))].reshape(len(target), group, kernels.shape[2], size)
         if target.flags.c_contiguous:
             np.matmul(kernels, columns, out=target.reshape(len(target), group, kernels.shape[1], size))
         else:

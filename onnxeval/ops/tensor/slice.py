@@ -38,7 +38,8 @@ def slice_attributes(
 def _numbers(name: str, given: Tensor) -> list[int]:
     if given.ndim != 1:
         raise ValueError(f"{name} has rank {given.ndim}, expected 1")
-    return [int(number) for number in given]
+    numbers: list[int] = given.tolist()
+    return numbers
 
 
 def _sliced(data: Tensor, starts: Iterable[int], ends: Iterable[int], axes: list[int], steps: Iterable[int]) -> Tensor:
