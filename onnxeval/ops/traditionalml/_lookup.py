@@ -20,7 +20,11 @@ def only_one(**attributes: Sequence[Any] | Tensor | None) -> Tensor:
 
     ValueError where none or several are given.
     """
-    given = {name: value for name, value in attributes.items() if value is not None and np.size(value)}
+    given = {
+        name: value
+        for name, value in attributes.items()
+        if value is not None and (value.size if isinstance(value, np.ndarray) else value)
+    }
     if len(given) != 1:
         raise ValueError(f"{' and '.join(given) or 'none'} given, expected one of {', '.join(attributes)}")
     [(name, value)] = given.items()
