@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Protocol
 
 from onnxeval.errors import InputError
@@ -28,57 +28,81 @@ def read_feeds(
     arguments: Sequence[str], inputs: Sequence[Declared], reading: Reading | None = None
 ) -> dict[str, Value]:
     """The values for a model's inputs. Raises InputError for whatever does not fit or cannot be read."""
-    declared = {i.name: i for i in inputs}
-    names = list(declared)
-    standard_input = StandardInput()
-    reading = reading if reading is not None else Reading()
-    feeds: dict[str, Value] = {}
+    types = {entry.name: entry.type for entry in inputs}
+    sources = open_sources(arguments, inputs, reading if reading is not None else Reading())
+    return {name: source.read(name, types[name]) for name, source in sources.items()}
 
-    def feed(name: str, source: Source) -> None:
-        if name in feeds:
-            raise InputError(f"the input {name!r} is given twice, the second time by {source.label}")
-        feeds[name] = source.read(name, declared[name].type)
+
+def open_sources(
+    arguments: Sequence[str], declared: Sequence[Declared], reading: Reading, what: str = "input"
+) -> dict[str, Source]:
+    """Where the value for each name comes from; ``what`` says of which kind the names are."""
+    names = [entry.name for entry in declared]
+    standard_input = StandardInput()
+    sources: dict[str, Source] = {}
+
+    def assign(name: str, source: Source) -> None:
+        if name in sources:
+            raise InputError(f"the {what} {name!r} is given twice, the second time by {source.label}")
+        sources[name] = source
 
     bare: list[Source] = []
     for argument in arguments:
-        name, text = split_argument(argument, names)
-        source = _opened(text, names, standard_input, reading)
+        chosen, text = split_argument(argument, names)
+        source = _opened(text, names, standard_input, reading, what)
         inside = source.names()
-        if name:
-            feed(name, _only(source, name, inside))
-        elif inside is None:
+        for name in chosen:
+            assign(name, _only(source, name, inside, what))
+        if chosen:
+            continue
+        if inside is None:
             bare.append(source)
-        else:
-            for inner in inside:
-                if inner not in declared:
-                    raise source.error(f"holds {inner!r}, which is no input of the model", did_you_mean(inner, names))
-                feed(inner, source)
+            continue
+        for inner in inside:
+            if inner not in names:
+                raise source.error(
+                    f"holds {inner!r}, which is no {what} of the model", did_you_mean(inner, names, what)
+                )
+            assign(inner, source)
     for source in bare:
-        feed(_unbound(source, inputs, feeds), source)
-    return feeds
+        assign(_unbound(source, declared, sources, what), source)
+    return sources
 
 
-def split_argument(argument: str, names: Sequence[str]) -> tuple[str, str]:
-    """NAME and VALUE: NAME is the longest input name that starts the argument and is followed by `=`, or ""."""
+def split_argument(argument: str, names: Sequence[str]) -> tuple[list[str], str]:
+    """The names that an argument is for, and its VALUE.
+
+    NAME is the longest name that starts the argument and is followed by `=`, or else a pattern before the first `=`.
+    Without one there are no names.
+    """
     name = max((n for n in names if argument.startswith(f"{n}=")), key=len, default="")
-    return name, argument[len(name) + 1 :] if name else argument
+    if name:
+        return [name], argument[len(name) + 1 :]
+    pattern, equals, value = argument.partition("=")
+    if equals and "*" in pattern:
+        from fnmatch import fnmatchcase
+
+        if matching := [n for n in names if fnmatchcase(n, pattern)]:
+            return matching, value
+    return [], argument
 
 
-def _opened(text: str, names: list[str], standard_input: StandardInput, reading: Reading) -> Source:
+def _opened(text: str, names: list[str], standard_input: StandardInput, reading: Reading, what: str) -> Source:
     try:
-        return open_source(text, names, standard_input, reading)
+        return open_source(text, names, standard_input, reading, what)
     except InputError as error:
         wrong_name, equals, rest = text.partition("=")
         if not equals:
             raise
         try:
-            open_source(rest, names, StandardInput())
+            open_source(rest, names, StandardInput(), reading)
         except InputError:
             raise error from None
-        raise InputError(f"{wrong_name!r} is no input of the model", hint=did_you_mean(wrong_name, names)) from None
+        hint = did_you_mean(wrong_name, names, what)
+        raise InputError(f"{wrong_name!r} is no {what} of the model", hint=hint) from None
 
 
-def _only(source: Source, name: str, inside: list[str] | None) -> Source:
+def _only(source: Source, name: str, inside: list[str] | None, what: str) -> Source:
     """What NAME=VALUE means where VALUE holds several values: the one of that name, or the only one."""
     if inside is None:
         return source
@@ -89,27 +113,31 @@ def _only(source: Source, name: str, inside: list[str] | None) -> Source:
     value = source.value_of(inside[0]) if inside else ""
     raise source.error(
         f"holds {len(inside)} values and none is called {name!r}: {', '.join(inside)}",
-        f"name one: --input {shlex.quote(f'{name}={value}')}" if value else "",
+        f"name one: {_OPTIONS[what]} {shlex.quote(f'{name}={value}')}" if value else "",
     )
 
 
-def _unbound(source: Source, inputs: Sequence[Declared], feeds: dict[str, Value]) -> str:
-    """The one input that a value without a name is for."""
-    required = [i.name for i in inputs if not i.optional and i.name not in feeds]
-    free = required or [i.name for i in inputs if i.name not in feeds]
+def _unbound(source: Source, declared: Sequence[Declared], taken: Container[str], what: str) -> str:
+    """The one name that a value without a name is for."""
+    required = [i.name for i in declared if not i.optional and i.name not in taken]
+    free = required or [i.name for i in declared if i.name not in taken]
     if len(free) == 1:
         return free[0]
     if not free:
-        raise InputError(f"{source.label}: every input of the model is given already")
+        raise InputError(f"{source.label}: every {what} of the model is given already")
     raise InputError(
-        f"{source.label}: which input is it for? {len(free)} are not given yet: {', '.join(free)}",
-        hint=f"name it: --input {shlex.quote(f'{free[0]}={source.label}')}",
+        f"{source.label}: which {what} is it for? {len(free)} are not given yet: {', '.join(free)}",
+        hint=f"name it: {_OPTIONS[what]} {shlex.quote(f'{free[0]}={source.label}')}",
     )
 
 
-def did_you_mean(name: str, names: Sequence[str]) -> str:
+#: The option that gives a value for each kind of name.
+_OPTIONS = {"input": "--input", "output": "--expect"}
+
+
+def did_you_mean(name: str, names: Sequence[str], what: str = "input") -> str:
     """A hint for a name that does not exist."""
     if not names:
-        return "the model has no inputs"
+        return f"the model has no {what}s"
     close = difflib.get_close_matches(name, names, n=3)
-    return f"did you mean {' or '.join(close)}?" if close else f"its inputs: {', '.join(names)}"
+    return f"did you mean {' or '.join(close)}?" if close else f"its {what}s: {', '.join(names)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _META = "onnxeval.random"
 _SEEDS = 2**31
+_GENERATED = re.compile("(?:^|=)(?:rand|randn|zeros|ones|range|full):")
 
 
 def random_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,6 +45,12 @@ def random_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def given_sizes(ctx: click.Context) -> dict[str, int]:
+    """What `--dim` says."""
+    sizes: dict[str, int] = ctx.meta.get(_META, {}).get("sizes") or {}
+    return sizes
 
 
 def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
@@ -70,8 +78,10 @@ def filled(
         given = [word for argument in arguments for word in ("-i", argument)]
         dims = [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
         screen.tell(f"replay: {shlex.join(['onnxeval', 'run', path, *given, '--random', '--seed', str(seed), *dims])}")
-    elif options.get("sizes"):
-        raise click.UsageError("--dim is for inputs that are made up: it needs --random.")
+    elif options.get("sizes") and not any(map(_GENERATED.search, arguments)):
+        raise click.UsageError(
+            "--dim is for inputs that are made up: it needs --random, or a generator as in -i rand:."
+        )
     if (place := options.get("save_inputs")) is not None:
         from onnxeval.files.targets import open_target
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from onnxeval.errors import InputError
+from onnxeval.errors import OutputError
 
 from . import screen
 from .memory import kept_to_memory
 from .options import FILE, input_option, kernels_option, threads_option
-from .random import filled, random_options
+from .outputs import choose_outputs, known_values, with_types
+from .random import filled, given_sizes, random_options
+from .reading import reading, reading_options
+from .stepping import run_model, step_options
+from .verdict import Expectations, expect_options, verdict_form, verdict_lines
 
 if TYPE_CHECKING:
-    from onnxeval.model import Model
-    from onnxeval.values import Value, ValueType
+    from onnxeval.comparing import Comparison
+    from onnxeval.files.writing import Target, Typed
+    from onnxeval.values import Value
+
+_DIFFERS = 1
 
 
 @click.command(short_help="Run a model and print or save its outputs.")
@@ -31,10 +39,17 @@ if TYPE_CHECKING:
     help="Show only these values: outputs or any value inside the graph, by name or by pattern. Repeatable.",
 )
 @click.option(
+    "--output-type",
+    "operators",
+    metavar="OP",
+    multiple=True,
+    help="Also show what the nodes of this operator make: Conv. Repeatable.",
+)
+@click.option(
     "--save",
     type=FILE,
     metavar="PATH",
-    help="Also save the values: all to a .npz file, one to a .npy file, or a file each to a folder.",
+    help="Also save the values, in the format of the suffix; to a folder without one; - is standard output.",
 )
 @click.option(
     "--format",
@@ -45,6 +60,12 @@ if TYPE_CHECKING:
     help="How to print: laid out for people, or JSON with every element.",
 )
 @click.option("--full", is_flag=True, help="Print every element of large tensors.")
+@click.option("--stats", is_flag=True, help="Print ranges, moments and histograms instead of elements.")
+@click.option("--hash", "hashes", is_flag=True, help="Print a SHA-256 of each value instead of its elements.")
+@click.option("--show", "drawn", is_flag=True, help="Draw values that are like pictures.")
+@expect_options
+@step_options
+@reading_options
 @random_options
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators and inputs repeat themselves."
@@ -56,12 +77,16 @@ def run(
     model: str,
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
+    operators: tuple[str, ...],
     save: str | None,
     form: str,
     full: bool,
+    stats: bool,
+    hashes: bool,
+    drawn: bool,
     seed: int | None,
     reference: bool,
-) -> None:
+) -> int:
     """Run MODEL (.onnx, .onnxtxt or .json) and print its outputs: name, type, range and elements.
 
     \b
@@ -74,106 +99,140 @@ def run(
       onnxeval run model.onnx -i x.npy -o '*conv*'    values inside the graph
       onnxeval run model.onnx -i x.npy --save y.npz   keep the outputs
       onnxeval run model.onnx --random --dim N=4      inputs made up
+      onnxeval run model.onnx -i x.npy --expect y.npy compare them
+      onnxeval run model.onnx -i rand: --stats        ranges, histograms
+      onnxeval run a.onnx -i x.npy --save - | onnxeval run b.onnx -i -
       onnxeval run model.onnx -i x.npy --ops mine.py  operators of your own
       onnxeval run model.onnx -i x.npy --format json | jq '.outputs[0].data'
 
     \b
     VALUE is one of:
-      x.npy             an array
-      feeds.npz         arrays under the inputs' names; feeds.npz:key is one
-      x.pb              a TensorProto, or another message of ONNX by type
-      test_data_set_0   input_0.pb ..., or files named as the inputs
-      out.json          what --format json printed
-      3.5  true  "text"  [[1, 2]]   typed in place, as in JSON
-      -                 a .npy or .npz file on standard input
+      x.npy  x.pb  x.csv  x.txt  x.png   one tensor; a table or a picture too
+      feeds.npz  x.safetensors  out.json values by name; feeds.npz:key is one
+      test_data_set_0                    input_0.pb ..., or files by name
+      x.bin:float32[2,3]                 bytes of that type
+      3.5  true  "text"  [[1, 2]]        typed in place, as in JSON
+      rand:  randn:  zeros:  ones:  range:  full:7   made on the spot
+      -                                  .npy, .npz or .json from a pipe
 
-    A VALUE without NAME goes to the one input that no other option fills. The types have to be what the model declares:
-    nothing is cast. In a GLOB, * stands for any text, / included.
+    \b
+    --save PATH is one of:
+      y.npy  y.pb  y.csv  y.txt  y.png  y.bin   the only value
+      out.npz  out.safetensors  out.json        all values, by name
+      folder/  folder/*.pb  test_data_set_0     a file for each
+      -                                         .npy or .npz, to a pipe
+
+    A VALUE without NAME goes to the one input that no other option fills, one for a NAME with * to all that it matches.
+    The types have to be what the model declares: nothing is cast without --cast. In a GLOB, * stands for any text.
 
     --random looks at what the nodes do with an input: indices stay inside what they point into, shapes can be made,
     masks are 0 and 1, arguments of a logarithm are positive. Sizes that the model leaves open are 1, or the least that
     its nodes can work with, where --dim gives none. What was made up is told, with the line that repeats it.
+
+    \b
+    Exit codes:
+      0  the model ran, and gave what --expect says
+      1  it gave something else
     """
+    import numpy as np
+
     import onnxeval
 
     from .feeds import read_feeds
 
-    click.get_current_context().with_resource(kept_to_memory())
-    target = None
-    if save is not None:
-        from onnxeval.files.targets import open_target
-
-        target = open_target(save)
+    ctx = click.get_current_context()
+    ctx.with_resource(kept_to_memory())
+    ctx.with_resource(np.errstate(all="ignore"))
+    if form == "json" and (drawn or save == "-"):
+        raise click.UsageError(f"--format json and {'--show' if drawn else '--save -'} both write to standard output.")
+    target = None if save is None else _opened(save)
     loaded = onnxeval.load(model)
-    names = choose_outputs(outputs, loaded) if outputs else None
-    feeds, seed = filled(click.get_current_context(), model, loaded, inputs, read_feeds(inputs, loaded.inputs), seed)
+    chosen = choose_outputs(outputs, operators, loaded) if outputs or operators else None
+    how = reading(ctx, seed, given_sizes(ctx))
+    shown = [output.name for output in loaded.outputs] if chosen is None else chosen
+    types = {output.name: output.type for output in loaded.outputs}
+    expected = Expectations(ctx, known_values(loaded), types, how)
+    names = chosen if {*expected.names} <= {*shown} else list(dict.fromkeys([*shown, *expected.names]))
+    given = read_feeds(inputs, loaded.inputs, how)
+    _tell_notes(how.notes)
+    feeds, seed = filled(ctx, model, loaded, inputs, given, seed)
     try:
-        results = loaded.run(feeds, names, reference=reference, seed=seed)
+        results, last = run_model(ctx, loaded, feeds, names, reference=reference, seed=seed)
     finally:
         for warning in loaded.warnings:
             screen.tell(f"warning: {warning}")
-    typed = _with_types(results, loaded)
+    verdict = expected.verdict(last)
+    _tell_notes(how.notes)
+    unseen = {*expected.names}.difference(shown)
+    typed = with_types({name: value for name, value in results.items() if name not in unseen}, loaded)
     notes = [] if target is None else target.save(typed)
     if form == "json":
-        from onnxeval.files.jsonform import document, value_form
-
-        entries = [{"name": name, **value_form(value)} for name, (value, _) in typed.items()]
-        screen.write(document({"outputs": entries}))
+        _write_json(typed, verdict, stats, hashes)
     else:
-        on = screen.screen()
-        screen.show(_lines(typed, on, full), on)
+        quiet = bool(verdict) and not (chosen or full)
+        on = screen.Screen() if save == "-" else screen.screen()
+        lines = _lines({name: value for name, (value, _) in typed.items()}, on, full, stats, hashes, drawn, quiet)
+        screen.show([*lines, *verdict_lines(verdict)] if verdict else lines, on, beside=save == "-")
     if target is not None:
         screen.flush()
-        for note in notes:
-            screen.tell(f"note: {note}")
-        screen.tell(f"saved {', '.join(typed)} to {target.path}")
+        _tell_notes(notes)
+        if save != "-":
+            screen.tell(f"saved {', '.join(typed)} to {target.path}")
+    return 0 if all(comparison.agrees for comparison in verdict) else _DIFFERS
 
 
-def choose_outputs(patterns: Sequence[str], model: Model) -> list[str]:
-    """The values that `--output` names, in the order asked, those of a pattern in the graph's order."""
-    from fnmatch import translate
-    from re import compile as compile_pattern
-
-    declared = [output.name for output in model.outputs]
-    known = list(dict.fromkeys([*model.values, *declared]))
-    every = set(known)
-    chosen: dict[str, None] = {}
-    for pattern in patterns:
-        if pattern in every:
-            chosen[pattern] = None
-            continue
-        matches = compile_pattern(translate(pattern)).match
-        found = [name for name in known if matches(name)]
-        if not found:
-            from difflib import get_close_matches
-
-            near = get_close_matches(pattern, known, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"the outputs are: {', '.join(declared)}"
-            raise InputError(f"the model has no value {pattern!r}, as a name or as a pattern", hint=hint)
-        chosen.update(dict.fromkeys(found))
-    return list(chosen)
+def _tell_notes(notes: list[str]) -> None:
+    for note in notes:
+        screen.tell(f"note: {note}")
+    notes.clear()
 
 
-def _with_types(results: Mapping[str, Value], model: Model) -> dict[str, tuple[Value, ValueType | None]]:
-    """Each result with the type that the model declares for it; an optional that holds nothing says so."""
-    from onnxeval.values import EmptyOptional, OptionalType
+def _opened(save: str) -> Target:
+    from onnxeval.files.targets import STANDARD_OUTPUT, Stream, open_target
 
-    declared = {output.name: output.type for output in model.outputs}
-    typed = {}
-    for name, value in results.items():
-        value_type = declared.get(name)
-        if value is None:
-            value = EmptyOptional(value_type.element if isinstance(value_type, OptionalType) else None)
-        typed[name] = (value, value_type)
-    return typed
+    if save != STANDARD_OUTPUT:
+        return open_target(save)
+    if sys.stdout.isatty():
+        raise OutputError("standard output is a terminal, which shows no files", hint="--save - is for a pipe")
+    return Stream(sys.stdout.buffer)
 
 
-def _lines(typed: Mapping[str, tuple[Value, Any]], on: Any, full: bool) -> Iterator[Any]:
+def _write_json(typed: Mapping[str, Typed], verdict: list[Comparison], stats: bool, hashes: bool) -> None:
+    from onnxeval.files.jsonform import document, value_form
+
+    from .summaries import hash_form, stats_form
+
+    entries = []
+    for name, (value, _) in typed.items():
+        form = {"name": name, **value_form(value, data=not (stats or hashes))}
+        if stats:
+            form["stats"] = stats_form(value)
+        if hashes:
+            form["sha256"] = hash_form(value)
+        entries.append(form)
+    content: dict[str, Any] = {"outputs": entries}
+    if verdict:
+        content["verdict"] = verdict_form(verdict)
+    screen.write(document(content))
+
+
+def _lines(
+    values: Mapping[str, Value], on: screen.Screen, full: bool, stats: bool, hashes: bool, drawn: bool, quiet: bool
+) -> Iterator[screen.Line]:
     from .render import value_lines
+    from .summaries import hash_lines, picture_lines, stats_lines
 
-    for place, (name, (value, _)) in enumerate(typed.items()):
+    if not values:
+        screen.tell("the model has no outputs")
+    if stats:
+        yield from stats_lines(values)
+    if hashes:
+        yield from hash_lines(values)
+    if drawn:
+        yield from picture_lines(values, on)
+    if stats or hashes or drawn or quiet:
+        return
+    for place, (name, value) in enumerate(values.items()):
         if place:
             yield []
         yield from value_lines(name, value, on, full=full)
-    if not typed:
-        screen.tell("the model has no outputs")

@@ -51,13 +51,13 @@ def screen() -> Screen:
     return Screen(max(shutil.get_terminal_size().columns, 20), terminal=True, styled=styled)
 
 
-def show(lines: Iterable[Line], on: Screen | None = None) -> None:
-    """Print lines to standard output."""
+def show(lines: Iterable[Line], on: Screen | None = None, *, beside: bool = False) -> None:
+    """Print lines to standard output, or ``beside`` it to standard error, where data takes its place."""
     if (on or screen()).styled:
         _show_styled(lines)
         return
     for chunk in _chunks("".join(visible(text) for text, _ in line).rstrip() + "\n" for line in lines):
-        write(chunk)
+        (sys.stderr if beside else sys.stdout).write(chunk)
 
 
 def _show_styled(lines: Iterable[Line]) -> None:
@@ -66,7 +66,7 @@ def _show_styled(lines: Iterable[Line]) -> None:
 
     console = Console(highlight=False)
     for line in lines:
-        text = Text.assemble(*((visible(text), _STYLES.get(style, "")) for text, style in line))
+        text = Text.assemble(*((visible(text), _STYLES.get(style, style)) for text, style in line))
         text.rstrip()
         console.print(text, soft_wrap=True)
 

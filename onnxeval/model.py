@@ -90,6 +90,10 @@ class Model:
             notes.append(f"{nameless} of the graph's inputs and outputs have no name: they are ignored")
         return [*notes, *self._contradictions.values()]
 
+    def made_by(self, operator: str) -> list[str]:
+        """The values of the top-level graph that nodes of this operator make, in the graph's order."""
+        return [name for node in self.proto.graph.node if node.op_type == operator for name in node.output if name]
+
     def plan(self, outputs: Sequence[str] | None = None, fed: Iterable[str] = (), *, reference: bool = False) -> Plan:
         """The compiled plan for these outputs; ``fed`` names the inputs that will be given.
 

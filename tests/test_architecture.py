@@ -17,6 +17,8 @@ FLOORS = {
     "memory": 1,
     "results": 2,
     "comparing": 2,
+    "carrying": 2,
+    "summary": 3,
     "external": 1,
     "bulk": 1,
     "lookalikes": 0,

@@ -23,20 +23,28 @@ def document(content: dict[str, Any]) -> str:
     return json.dumps(content, allow_nan=False) + "\n"
 
 
-def value_form(value: Value) -> dict[str, Any]:
-    """A value as an object that `document` takes."""
+def value_form(value: Value, *, data: bool = True) -> dict[str, Any]:
+    """A value as an object that `document` takes, without what it holds where ``data`` is false."""
+    if not data and isinstance(value, (np.ndarray, list, dict)):
+        return _outside(value)
     if isinstance(value, np.ndarray):
         with np.errstate(invalid="ignore"):  # NaNs that signal
-            data = _data(comparable(value))
-        return {"type": "tensor", "dtype": name_of(value.dtype), "shape": list(value.shape), "data": data}
+            return {**_outside(value), "data": _data(comparable(value))}
     if isinstance(value, list):
-        return {"type": "sequence", **_held(type_of(value)), "items": [value_form(item) for item in value]}
+        return {**_outside(value), "items": [value_form(item) for item in value]}
     if isinstance(value, dict):
         entries = [[_plain(key), _entry(entry)] for key, entry in value.items()]
-        return {"type": "map", **_held(type_of(value)), "entries": entries}
+        return {**_outside(value), "entries": entries}
     if isinstance(value, EmptyOptional):
         return {"type": "optional", **_held(type_of(value))}
     return value_form(np.array(value, object if isinstance(value, str) else None))
+
+
+def _outside(value: Value) -> dict[str, Any]:
+    """What a value is, without what it holds."""
+    if isinstance(value, np.ndarray):
+        return {"type": "tensor", "dtype": name_of(value.dtype), "shape": list(value.shape)}
+    return {"type": "sequence" if isinstance(value, list) else "map", **_held(type_of(value))}
 
 
 def _held(holder: ValueType) -> dict[str, str]:

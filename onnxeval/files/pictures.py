@@ -186,8 +186,11 @@ class Png(Target):
         self._image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels).save(file, "PNG")
 
 
-def as_picture(value: Value) -> tuple[Tensor, str]:
+def as_picture(value: Value, *, stretch: bool = False) -> tuple[Tensor, str]:
     """Rows of pixels of 1, 3 or 4 channels of bytes (or uint16, where it has them), and in words what that changed.
+
+    Other numbers are taken as they are where all lie between 0 and 1, or 0 and 255; else, or with ``stretch``, the
+    least becomes black and the greatest white.
 
     Raises ValueError where the value is not like a picture: other than 2 axes, or 3 or 4 of which one has channels.
     """
@@ -205,10 +208,10 @@ def as_picture(value: Value) -> tuple[Tensor, str]:
         raise ValueError(f"is {name_of(value.dtype)}{shape_text(value.shape)}, which axis would be its channels?")
     if not pixels.size:
         raise ValueError(f"is {name_of(value.dtype)}{shape_text(value.shape)}, a picture without pixels")
-    return _as_bytes(pixels)
+    return _as_bytes(pixels, stretch)
 
 
-def _as_bytes(pixels: Tensor) -> tuple[Tensor, str]:
+def _as_bytes(pixels: Tensor, stretch: bool) -> tuple[Tensor, str]:
     if pixels.dtype == np.uint8 or (pixels.dtype == np.uint16 and pixels.shape[2] == 1):
         return np.ascontiguousarray(pixels), ""
     if pixels.dtype == bool:
@@ -217,9 +220,9 @@ def _as_bytes(pixels: Tensor) -> tuple[Tensor, str]:
     finite = np.isfinite(wide)
     missing = f", {np.count_nonzero(~finite)} elements that are no numbers are black" if not finite.all() else ""
     low, high = (float(wide[finite].min()), float(wide[finite].max())) if finite.any() else (0.0, 0.0)
-    if low >= 0 and high <= 1 and pixels.dtype.kind == "f":
+    if not stretch and low >= 0 and high <= 1 and pixels.dtype.kind == "f":
         first, last, how = 0.0, 1.0, "1 is white"
-    elif low >= 0 and high <= 255:
+    elif not stretch and low >= 0 and high <= 255:
         first, last, how = 0.0, 255.0, "255 is white"
     else:
         first, last, how = low, high, f"{low:.6g} is black and {high:.6g} white"

@@ -92,13 +92,16 @@ def test_names_that_hold_equals_signs_slashes_and_colons(shell, model):
 @pytest.mark.parametrize(
     ("argument", "expected"),
     [
-        ("a=x.npy", ("a", "x.npy")),
-        ("a=b=x.npy", ("a=b", "x.npy")),
-        ("/in:0=f.npz:k=1", ("/in:0", "f.npz:k=1")),
-        ("c=x.npy", ("", "c=x.npy")),
-        ("x.npy", ("", "x.npy")),
-        ("a", ("", "a")),
-        ("a=", ("a", "")),
+        ("a=x.npy", (["a"], "x.npy")),
+        ("a=b=x.npy", (["a=b"], "x.npy")),
+        ("/in:0=f.npz:k=1", (["/in:0"], "f.npz:k=1")),
+        ("c=x.npy", ([], "c=x.npy")),
+        ("x.npy", ([], "x.npy")),
+        ("a", ([], "a")),
+        ("a=", (["a"], "")),
+        ("a*=zeros:", (["a", "a=b"], "zeros:")),
+        ("*b=x.npy", (["a=b"], "x.npy")),
+        ("z*=x.npy", ([], "z*=x.npy")),
     ],
 )
 def test_split_argument(argument, expected):
