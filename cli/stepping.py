@@ -69,9 +69,9 @@ def run_model(
     pairs = pairs_of(patterns, list(dict.fromkeys([*outputs, *wanted])), [entry.name for entry in model.inputs])
     asked = list(dict.fromkeys([*wanted, *pairs.values()]))
     kept: dict[str, Value] = {}
-    results = {}
+    last: Mapping[str, Value] = {}
     every = bool(options.get("every_step"))
     passes = run_steps(lambda fed: model.run(fed, asked, **how), feeds, pairs, steps)
-    for step, results in zip(tracked(range(steps), steps), passes, strict=True):
-        kept.update((f"{name}[{step}]" if every else name, results[name]) for name in wanted)
-    return kept, results
+    for step, last in zip(tracked(range(steps), steps), passes, strict=True):
+        kept.update((f"{name}[{step}]" if every else name, last[name]) for name in wanted)
+    return kept, last
