@@ -1,5 +1,7 @@
 """Matrix products: every layout and size, against float64, without a step beyond the operands."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -67,6 +69,15 @@ def test_stacks_broadcast(tier, data):
     got = replacement(matmul, [None, None], {})(a, b)
     assert got.shape == np.matmul(a, b).shape
     assert_close(got, a, b)
+
+
+def test_strides_of_axes_of_one_element_mean_nothing(tier):
+    rng = np.random.default_rng(0)
+    for stack, n in itertools.product(((2, 1), (1, 2), (2, 1, 3), (2,)), (1, 2, 20)):
+        a = np.moveaxis(rng.normal(size=(2, *stack, 2)).astype(np.float32), 0, -2)
+        b = rng.normal(size=(2, n)).astype(np.float32)
+        for weights in (None, b):
+            assert_close(replacement(matmul, [None, weights], {})(a, b), a, b)
 
 
 @settings(max_examples=60, deadline=None)

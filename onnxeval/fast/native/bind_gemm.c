@@ -81,8 +81,12 @@ static int fill_offsets(ptrdiff_t *offsets, long batch, const Py_buffer *factor,
 
 /* Whether the rows of all products lie in a like a single matrix's. */
 static int is_one_matrix(const Py_buffer *a) {
-    for (int axis = a->ndim - 3; axis >= 0; axis--)
-        if (a->shape[axis] != 1 && a->strides[axis] != a->strides[axis + 1] * a->shape[axis + 1]) return 0;
+    Py_ssize_t step = a->strides[a->ndim - 2] * a->shape[a->ndim - 2];
+    for (int axis = a->ndim - 3; axis >= 0; axis--) {
+        if (a->shape[axis] == 1) continue; /* whose stride means nothing */
+        if (a->strides[axis] != step) return 0;
+        step *= a->shape[axis];
+    }
     return 1;
 }
 
