@@ -21,6 +21,7 @@ from .screen import NoReaderError, flush, standard_streams, tell
 #: Command -> the module of this package that holds it, under its own name, and the line that help shows for it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Run a model and print or save its outputs."),
+    "test": ("test", "Run models on their test data sets, or onnx's conformance cases."),
     "bench": ("bench", "Measure a model: time, memory, and how others do."),
     "check": ("check", "List every defect of a model, each with its place and a hint."),
     "inspect": ("inspect", "Show what a model is made of, and what running it costs."),

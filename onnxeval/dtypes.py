@@ -136,7 +136,7 @@ def integer_range(dtype: DType) -> tuple[int, int]:
 
 def comparable(array: Tensor) -> Tensor:
     """The same numbers in a type that NumPy computes with: the narrow types of ml_dtypes become wider ones."""
-    if array.dtype.isbuiltin == 1:
+    if array.dtype.isbuiltin != 2:
         return array
     if is_integer(array.dtype):
         return array.astype(np.int16)

@@ -48,6 +48,7 @@ FLOORS = {
     "sizes": 6,
     "inspection": 10,
     "random_feeds": 11,
+    "testing": 12,
     "model": 9,
     "backend": 10,
     "suite": 10,
@@ -55,6 +56,7 @@ FLOORS = {
     "benchmark": 10,
 }
 ONNX_READERS = {
+    "testing",
     "random_feeds",
     "bulk",
     "lookalikes",

@@ -14,11 +14,11 @@ import traceback
 import warnings
 from typing import Any, BinaryIO
 
-from onnxeval.benchmark.engines import ENGINES, Engine
+from onnxeval.benchmark.engines import ENGINES
 from onnxeval.errors import OnnxEvalError
 
 
-def serve(engine: Engine, requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(engine: object, requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until there are no more."""
     while True:
         try:
@@ -55,13 +55,14 @@ def peak_memory() -> int | None:
     return most if sys.platform == "darwin" else most * 1024
 
 
-def main() -> None:
+def serve_standard_streams(engine: object) -> None:
+    """Answer what comes in on standard input, by standard output, which is closed to everybody else."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks decides when this one ends
     warnings.simplefilter("ignore")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what an engine prints is no answer
-    serve(ENGINES[sys.argv[1]](), sys.stdin.buffer, answers)
+    serve(engine, sys.stdin.buffer, answers)
 
 
 if __name__ == "__main__":
-    main()
+    serve_standard_streams(ENGINES[sys.argv[1]]())

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -23,12 +24,17 @@ class EngineFailed(Exception):  # noqa: N818  # what happened
 
 
 class Worker:
-    """A process in which one engine runs on so many threads. Use it in a ``with`` statement: it ends with that."""
+    """A process in which one engine runs on so many threads. Use it in a ``with`` statement: it ends with that.
 
-    def __init__(self, engine: str, threads: int) -> None:
+    ``module`` is what serves there, with ``arguments`` besides the engine.
+    """
+
+    def __init__(
+        self, engine: str, threads: int, module: str = "onnxeval.benchmark.serve", arguments: Sequence[str] = ()
+    ) -> None:
         self.engine = engine
         # -P: a file named like a package in the user's folder is none
-        command = [sys.executable, "-P", "-m", "onnxeval.benchmark.serve", engine]
+        command = [sys.executable, "-P", "-m", module, engine, *arguments]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -49,6 +55,10 @@ class Worker:
                 if pipe is not None:
                     pipe.close()
         self._process.wait()
+
+    def kill(self) -> None:
+        """End the process at once: whoever waits for an answer hears that it is gone."""
+        self._process.kill()
 
     def call(self, method: str, *arguments: Any) -> Any:
         """What the engine's method returns. Raises OnnxEvalError or EngineFailed where it does not return."""

@@ -126,7 +126,7 @@ def _floats(wide: Tensor, dtype: DType) -> Tensor:
 
 
 def _wide(dtype: DType) -> DType:
-    return dtype if dtype.isbuiltin == 1 else np.dtype(np.int16)
+    return dtype if dtype.isbuiltin != 2 else np.dtype(np.int16)
 
 
 _MAKERS = {"rand": _uniform, "randn": _normal, "range": _ramp, "zeros": _constant(0), "ones": _constant(1)}

@@ -177,7 +177,7 @@ def _as_named(array: Tensor) -> Tensor:
     """The elements of a structured array whose only field is called as their type, as `storable` writes it."""
     fields = array.dtype.names or ()
     dtype = {**DTYPES, **_OLD_NAMES}.get(fields[0]) if len(fields) == 1 else None
-    if dtype is None or dtype.isbuiltin == 1 or dtype.itemsize != array.dtype.itemsize:
+    if dtype is None or dtype.isbuiltin != 2 or dtype.itemsize != array.dtype.itemsize:
         raise ValueError(f"holds {array.dtype}, which is no ONNX element type")
     codes = np.asarray(array[fields[0]], order="C")
     return _coded(codes.astype(codes.dtype.newbyteorder("="), copy=False), dtype)
@@ -236,7 +236,7 @@ def is_lost(array: Tensor) -> bool:
     """Whether NumPy's format would lose the type or a part of the elements."""
     if array.dtype == STRING:
         return any(text.endswith("\0") for text in array.flat)
-    return array.dtype.isbuiltin != 1
+    return array.dtype.isbuiltin == 2
 
 
 def storable(path: Path, name: str, value: Value, notes: list[str]) -> Tensor:

@@ -246,7 +246,7 @@ def _cell_text(dtype: DType) -> Any:
 
 
 def _shortest(dtype: DType) -> Any:
-    wide = dtype.type if dtype.isbuiltin == 1 else np.float64  # exact: float8e8m0 rounds up
+    wide = dtype.type if dtype.isbuiltin != 2 else np.float64  # exact: float8e8m0 rounds up
     return lambda element: (
         np.format_float_scientific(wide(element), trim="0") if _is_far(element) else _plain(wide(element))
     )

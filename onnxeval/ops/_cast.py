@@ -71,7 +71,7 @@ def convert(x: Tensor, dtype: DType, *, saturate: bool = True, round_mode: str =
     if is_integer(dtype):
         x = _native(x)
         return _to_integer(x, dtype) if is_float(x.dtype) else x.astype(dtype)
-    if dtype.isbuiltin == 1:
+    if dtype.isbuiltin != 2:
         return _native(x).astype(dtype)
     wide = _to_float32(x)
     if dtype == FLOAT8E8M0:
@@ -84,7 +84,7 @@ def convert(x: Tensor, dtype: DType, *, saturate: bool = True, round_mode: str =
 
 def _native(x: Tensor) -> Tensor:
     """``x`` in a type of NumPy's own that holds all its values."""
-    if x.dtype.isbuiltin == 1:
+    if x.dtype.isbuiltin != 2:  # 0 is NumPy's own, too, where an array was unpickled or its byte order changed
         return x
     if is_float(x.dtype):
         return x.astype(np.float32)
@@ -93,10 +93,10 @@ def _native(x: Tensor) -> Tensor:
 
 def _to_integer(x: Tensor, dtype: DType) -> Tensor:
     if dtype in SUB_BYTE_BITS:
-        return _to_integer(np.rint(x), np.dtype(np.int64)).astype(dtype)
+        return np.asarray(_to_integer(np.asarray(np.rint(x)), np.dtype(np.int64)).astype(dtype))
     lowest, highest = integer_range(dtype)
     if x.size and x.min() > lowest - 1 and x.max() < highest + 1:  # NaN is neither
-        return x.astype(dtype)
+        return np.asarray(x.astype(dtype))
     whole = np.trunc(x, dtype=np.float32 if x.dtype == np.float16 else x.dtype)
     above = whole >= float(highest + 1)  # a power of two, unlike `highest`
     below = whole < float(lowest)

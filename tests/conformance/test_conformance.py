@@ -1,16 +1,14 @@
 """Every case of the installed onnx wheel, by value."""
 
-import tomllib
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from onnxeval import backend
 from onnxeval.dtypes import BFLOAT16, is_float
 from onnxeval.suite import Case, load_cases
+from onnxeval.testing.suite_jobs import data_at_fault
 
-KNOWN_FAILURES = tomllib.loads(Path(__file__).with_name("known_failures.toml").read_text())
+KNOWN_FAILURES = data_at_fault()
 CASES = {case.name: case for case in load_cases()}
 
 #: Their numbers are random by definition; shape and dtype are compared here, the distribution in tests/ops/generator.
