@@ -397,13 +397,3 @@ def test_wide_integers_to_ieee_floats(source, target, bits):
         assert all(abs(int(near) - value) <= abs(other - value) for other in others)
         if abs(int(near) - value) in [abs(other - value) for other in others]:  # a tie: the even one
             assert np.array(near, target).view(f"i{target().itemsize}") % 2 == 0
-
-
-@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int32, np.int64, np.uint64, np.float16, np.float64])
-def test_arrays_whose_byte_order_was_changed_keep_their_numbers(dtype):
-    """Their dtype equals NumPy's own and is another object, as it is in arrays that were unpickled."""
-    swapped = np.array([0, 1, 300, 1000], np.dtype(dtype).newbyteorder("S"))
-    x = swapped.astype(swapped.dtype.newbyteorder("S"))
-    assert x.dtype == dtype
-    for target in map(np.dtype, (np.float32, np.int32, dtypes.BFLOAT16, np.bool_, object)):
-        assert convert(x, target).tolist() == convert(np.array([0, 1, 300, 1000], dtype), target).tolist()

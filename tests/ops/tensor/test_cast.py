@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto
 
 from onnxeval import dtypes
+from onnxeval.ops._cast import convert
 from onnxeval.registry import OpKey, Registry
 
 WIDE = [np.int64, np.uint64, np.float64, np.complex64]
@@ -101,3 +102,13 @@ def test_bit_cast_refuses():
         kernel("BitCast", 26)(np.array(["a"], object), to=TensorProto.INT64)
     with pytest.raises(TypeError, match="strings"):
         kernel("BitCast", 26)(np.zeros(1), to=TensorProto.STRING)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint16, np.int32, np.int64, np.uint64, np.float16, np.float64])
+def test_arrays_whose_byte_order_was_changed_keep_their_numbers(dtype):
+    """Their dtype equals NumPy's own and is another object, as it is in arrays that were unpickled."""
+    swapped = np.array([0, 1, 300, 1000], np.dtype(dtype).newbyteorder("S"))
+    x = swapped.astype(swapped.dtype.newbyteorder("S"))
+    assert x.dtype == dtype
+    for target in map(np.dtype, (np.float32, np.int32, dtypes.BFLOAT16, np.bool_, object)):
+        assert convert(x, target).tolist() == convert(np.array([0, 1, 300, 1000], dtype), target).tolist()
