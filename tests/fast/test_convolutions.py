@@ -75,6 +75,8 @@ SHAPES = {
     "few pixels, 3x3": ((1, 100, 7, 7), (130, 100, 3, 3), 1),
     "one pixel": ((3, 100, 1, 1), (50, 100, 1, 1), 1),
     "3x3": ((1, 70, 30, 31), (50, 70, 3, 3), 1),
+    "3x3, odd": ((2, 20, 15, 9), (33, 20, 3, 3), 1),
+    "3x3, wide": ((1, 16, 5, 200), (16, 16, 3, 3), 1),
     "3x3, groups": ((1, 64, 20, 20), (64, 32, 3, 3), 2),
     "7x7": ((1, 3, 60, 60), (64, 3, 7, 7), 1),
     "depthwise": ((2, 33, 40, 41), (33, 1, 3, 3), 33),
@@ -94,6 +96,25 @@ def test_shapes_of_real_networks(tier, rng, shape, stride):
     attributes.update(pads=pads, strides=(stride, stride))
     kernel = replacement(conv, [None, w, b], attributes)
     assert_convolved(x, w, b, attributes, kernel(x, w, b, **attributes, allocate=np.empty))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("where", ["input", "weights"])
+def test_what_is_not_finite_spoils_nothing_beside_it(tier, rng, value, where):
+    x, w = (
+        rng.standard_normal((1, 16, 12, 12)).astype(np.float32),
+        rng.standard_normal((20, 16, 3, 3)).astype(np.float32),
+    )
+    if where == "input":
+        x[0, 3, 5, 6] = value
+    else:
+        w[2, 3, 1, 1] = value
+    attributes = {"auto_pad": "SAME_UPPER", "dilations": None, "group": 1, "kernel_shape": (3, 3)}
+    attributes.update(pads=None, strides=None)
+    kernel = replacement(conv, [None, w, None], attributes)
+    got, wanted = (k(x, w, None, **attributes, allocate=np.empty) for k in (kernel, conv))
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(wanted))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
 
 
 def test_what_is_not_contiguous_or_of_another_type(tier, rng):

@@ -10,6 +10,7 @@ typedef struct {
     Buffers held;
     const Py_buffer *w; /* (groups * maps, channels, taps y, taps x) */
     float *packed[METHODS];
+    int unusual; /* whether some are not finite */
 } Filters;
 
 static PyObject *filters_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(keywords)) {
@@ -46,21 +47,27 @@ PyTypeObject FiltersType = {
     .tp_dealloc = (destructor)filters_dealloc,
 };
 
-/* The weights as the method wants them; NULL with an exception where there is no memory. The GIL is held: nobody else
-   packs them meanwhile. */
-static const float *weights_for(Filters *self, const Geometry *g, Method method) {
-    if (method == BY_CHANNEL) return self->w->buf;
-    if (!self->packed[method]) {
-        const size_t bytes = (self->kernels->packed_filters_floats(g, method) * sizeof(float) + 63) / 64 * 64;
+/* The weights as the method wants them, which may become another one; NULL with an exception where there is no memory. The
+   GIL is held: nobody else packs them meanwhile. */
+static const float *weights_for(Filters *self, const Geometry *g, Method *method) {
+    if (self->unusual && *method == BY_TILES) *method = BY_PIXELS;
+    if (*method == BY_CHANNEL) return self->w->buf;
+    if (!self->packed[*method]) {
+        const size_t bytes = (self->kernels->packed_filters_floats(g, *method) * sizeof(float) + 63) / 64 * 64;
         float *packed = aligned_alloc(64, bytes ? bytes : 64);
-        if (!packed || self->kernels->pack_filters(packed, self->w->buf, g, method)) {
-            free(packed);
+        const int status = packed ? self->kernels->pack_filters(packed, self->w->buf, g, *method) : -1;
+        if (status) free(packed);
+        if (status > 0) {
+            self->unusual = 1;
+            return weights_for(self, g, method);
+        }
+        if (status < 0) {
             PyErr_NoMemory();
             return NULL;
         }
-        self->packed[method] = packed;
+        self->packed[*method] = packed;
     }
-    return self->packed[method];
+    return self->packed[*method];
 }
 
 /* Strides, dilations and the padding before, each far from where a place could not be counted any more. */
@@ -120,15 +127,18 @@ PyObject *py_convolve(PyObject *Py_UNUSED(module), PyObject *const *arguments, P
         goto done;
     q.epilogue.row_bias = bias;
     q.epilogue.residual = residual;
-    const Method method = filters->kernels->choose_method(g);
-    q.weights = weights_for(filters, g, method);
-    if (!q.weights) goto done;
     q.x = x->buf;
     q.y = out->buf;
-    int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = filters->kernels->convolve(&q, method);
-    Py_END_ALLOW_THREADS
+    Method method = filters->kernels->choose_method(g);
+    int status = 1;
+    while (status > 0) {
+        q.weights = weights_for(filters, g, &method);
+        if (!q.weights) goto done;
+        Py_BEGIN_ALLOW_THREADS
+        status = filters->kernels->convolve(&q, method);
+        Py_END_ALLOW_THREADS
+        method = BY_PIXELS;
+    }
     result = finish(status);
 done:
     release(&held);

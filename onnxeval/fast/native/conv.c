@@ -11,6 +11,8 @@
 #define CHUNK 64          /* windows of a task whose lanes are maps */
 #define SMALL 200000      /* multiplications that no second thread is woken for */
 #define MOST_MAPS 3       /* of a single channel that are quicker one after the other than as a product */
+#define LEAST_CHANNELS 16 /* and maps, and pixels, of convolutions whose transforms are worth it */
+#define LEAST_PIXELS 64
 #define RAW_UNITS 3       /* as few blocks of maps are as quick with an input that is not packed */
 
 /* Block `unit` of the maps, or of the windows, covers first..last: all blocks are of nearly the same size. */
@@ -196,18 +198,23 @@ int NAMED(convolve_by_maps)(const Convolution *q) {
 Method NAMED(choose_method)(const Geometry *g) {
     const long pixels = g->rows * g->columns, padded = CEIL_DIV(pixels, LANES) * LANES;
     if (g->channels == 1 && g->maps <= MOST_MAPS && g->taps_x <= MOST_TAPS) return BY_CHANNEL;
+    if (g->taps_y == 3 && g->taps_x == 3 && g->stride_y == 1 && g->stride_x == 1 && g->dilation_y == 1 && g->dilation_x == 1 &&
+        g->channels >= LEAST_CHANNELS && g->maps >= LEAST_CHANNELS && pixels >= LEAST_PIXELS)
+        return BY_TILES;
     if (g->maps >= 2 * LANES && pixels <= 2 * CHUNK && padded * 8 > pixels * 9) return BY_MAPS;
     return BY_PIXELS;
 }
 
 size_t NAMED(packed_filters_floats)(const Geometry *g, Method method) {
     const long depth = g->channels * g->taps_y * g->taps_x;
+    if (method == BY_TILES) return NAMED(packed_tiles_floats)(g);
     if (method == BY_MAPS) return (size_t)g->groups * NAMED(packed_matrix_floats)(depth, g->maps);
     return (size_t)(g->groups * g->maps * depth);
 }
 
 int NAMED(pack_filters)(float *packed, const float *w, const Geometry *g, Method method) {
     const long depth = g->channels * g->taps_y * g->taps_x, units = CEIL_DIV(g->maps, TILE_ROWS);
+    if (method == BY_TILES) return NAMED(pack_tiles)(packed, w, g);
     for (long group = 0; group < g->groups; group++, w += g->maps * depth) {
         if (method == BY_MAPS) {
             NAMED(pack_matrix)(packed, w, 1, depth, depth, g->maps);
@@ -226,6 +233,7 @@ int NAMED(pack_filters)(float *packed, const float *w, const Geometry *g, Method
 int NAMED(convolve)(const Convolution *q, Method method) {
     switch (method) {
         case BY_CHANNEL: return NAMED(convolve_by_channel)(q);
+        case BY_TILES: return NAMED(convolve_by_tiles)(q);
         case BY_MAPS: return NAMED(convolve_by_maps)(q);
         default: return NAMED(convolve_by_pixels)(q);
     }

@@ -89,6 +89,7 @@ typedef struct {
     void (*pack_matrix)(float *packed, const float *b, ptrdiff_t b_step, ptrdiff_t b_column, long k, long n);
     Method (*choose_method)(const Geometry *);
     size_t (*packed_filters_floats)(const Geometry *, Method);
+    /* 0; 1 where another method must do it, BY_PIXELS, as something is not finite; -1 where there is not enough memory. */
     int (*pack_filters)(float *packed, const float *w, const Geometry *, Method);
     int (*convolve)(const Convolution *, Method);
     void (*activate)(const Activation *, const float *x, float *y, long n);
