@@ -26,6 +26,7 @@ _MODULES = {
     "onnxeval.ops.math.softmax": "rows",
     "onnxeval.ops.nn.conv": "convolutions",
     "onnxeval.ops.nn.layer_norm": "rows",
+    "onnxeval.ops._elementwise": "curves",
     "onnxeval.ops.math.erf": "curves",
     "onnxeval.ops.math.rectifiers": "curves",
     "onnxeval.ops.math.sigmoids": "curves",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,92 +21,111 @@ from onnxeval.registry import Kernel
 #: Taps of a window that the compiled kernel packs patches of.
 _MOST_TAPS = 1 << 12
 
-
-@replaces(conv)
-def bind_conv(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
-    """Conv, with what is left over for the readable kernel."""
-    return bind_fused_conv(constants, attributes)
+#: Shapes of inputs that one step remembers how to convolve.
+_MOST_PLANS = 64
 
 
-def bind_fused_conv(
-    constants: Sequence[Tensor | None], attributes: Mapping[str, Any], activation: Activation = IDENTITY
-) -> Kernel | None:
-    """Conv, and the activation of its result."""
-    kernels = native()
-    assert kernels is not None
-    weights = constants[1]
-    if weights is not None and not (known_float32(weights) and weights.ndim in (3, 4)):
-        return None
-    return _Convolution(kernels, attributes, activation, weights).__call__
+class _Plan(NamedTuple):
+    """What the shape of an input decides."""
+
+    planes: tuple[int, ...]  # that shape, with two spatial axes
+    counts: tuple[int, ...]  # the result's spatial sizes
+    geometry: tuple[int, ...]  # strides, dilations and the padding before, of two axes
 
 
-@dataclass(slots=True)
-class _Convolution:
-    """One step: what is decided by the shape of its input is kept for the next of that shape."""
+class Convolution:
+    """Conv, with what may be added to it and applied before it is stored."""
 
-    kernels: ModuleType
-    attributes: Mapping[str, Any]
-    activation: Activation
-    weights: Tensor | None
-    filters: Any = None
-    plans: dict[tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None:
+        kernels = native()
+        assert kernels is not None
+        self.kernels = kernels
+        self.attributes = attributes
+        weights = constants[1]
+        self.weights = weights if weights is not None and known_float32(weights) and weights.ndim in (3, 4) else None
+        self.filters: Any = None
+        self.plans: dict[tuple[int, ...], _Plan] = {}
 
-    def __call__(self, x: Tensor, w: Tensor, b: Tensor | None, *, allocate: Allocate, **_: Any) -> Tensor:
-        return self.fused(x, w, b, None, allocate)
-
-    def fused(self, x: Tensor, w: Tensor, b: Tensor | None, residual: Tensor | None, allocate: Allocate) -> Tensor:
-        """With a residual of the result's shape, which the caller answers for."""
-        if not self.suits(x, w, b):
-            return conv(x, w, b, **self.attributes, allocate=allocate)
-        shape = x.shape if self.weights is not None else (*x.shape, *w.shape)
-        plan = self.plans.get(shape)
-        if plan is None:
-            plan = self.decided(x, w)
-            if len(self.plans) < 64:
-                self.plans[shape] = plan
-        planes, counts, geometry = plan
+    def __call__(
+        self,
+        x: Tensor,
+        w: Tensor,
+        b: Tensor | None,
+        *,
+        allocate: Allocate,
+        bias: Tensor | None = None,
+        residual: Tensor | None = None,
+        activation: Activation = IDENTITY,
+        **_: Any,
+    ) -> Tensor | None:
+        """The result, with a residual of its shape; None where this is for the readable kernels."""
+        if not self._suits(x, w, b) or bias is not None:
+            return None
+        plan = self._plan_for(x, w)
+        shape = (x.shape[0], w.shape[0], *plan.counts)
+        if residual is not None:
+            if not is_float32(residual) or residual.shape != shape:
+                return None
+            residual = contiguous(residual)
         filters = self.filters
-        if filters is None:
+        if filters is None or w is not self.weights:
             filters = self.kernels.Filters(_planar(contiguous(w)), self.attributes["group"])
-            if self.weights is not None:
+            if w is self.weights:
                 self.filters = filters
-        result = allocate((x.shape[0], w.shape[0], *counts), np.float32)
+        result = allocate(shape, np.float32)
         self.kernels.convolve(
-            contiguous(x).reshape(planes),
+            contiguous(x).reshape(plan.planes),
             filters,
             _planar(result),
             None if b is None else contiguous(b),
             residual,
-            *self.activation,
-            *geometry,
+            *activation,
+            *plan.geometry,
         )
         return result
 
-    def suits(self, x: Tensor, w: Tensor, b: Tensor | None) -> bool:
+    def _suits(self, x: Tensor, w: Tensor, b: Tensor | None) -> bool:
         """Whether the compiled kernel takes these; the readable one says what is wrong with others."""
         return (
             is_float32(x)
             and x.ndim in (3, 4)
-            and (w is self.weights or (is_float32(w) and w.ndim == x.ndim))
+            and (w is self.weights or is_float32(w))
+            and w.ndim == x.ndim
             and (b is None or (is_float32(b) and b.shape == w.shape[:1]))
             and x.size > 0 < w.size
             and math.prod(w.shape[2:]) <= _MOST_TAPS
         )
 
-    def decided(self, x: Tensor, w: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """The input's shape with two spatial axes, the result's sizes, and strides, dilations and padding before."""
-        windows = list(conv_windows(x, w, **self.attributes))
-        counts = tuple(each.count for each in windows)
-        flat = len(windows) == 1
-        numbers = (
-            [each.stride for each in windows],
-            [each.dilation for each in windows],
-            [each.begin for each in windows],
-        )
-        geometry = [
-            value for each, one in zip(numbers, (1, 1, 0), strict=True) for value in ([one, *each] if flat else each)
-        ]
-        return ((*x.shape[:2], 1, x.shape[2]) if flat else x.shape, counts, tuple(geometry))
+    def _plan_for(self, x: Tensor, w: Tensor) -> _Plan:
+        key = (*x.shape, *w.shape)
+        plan = self.plans.get(key)
+        if plan is None:
+            windows = conv_windows(x, w, **self.attributes)
+            flat = len(windows) == 1
+            numbers: list[int] = []
+            for alone, each in (
+                (1, [axis.stride for axis in windows]),
+                (1, [axis.dilation for axis in windows]),
+                (0, [axis.begin for axis in windows]),
+            ):
+                numbers += [alone, *each] if flat else each
+            planes = (*x.shape[:2], 1, x.shape[2]) if flat else x.shape
+            plan = _Plan(planes, tuple(axis.count for axis in windows), tuple(numbers))
+            if len(self.plans) < _MOST_PLANS:
+                self.plans[key] = plan
+        return plan
+
+
+@replaces(conv)
+def bind_conv(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel:
+    """Conv by itself."""
+    convolution = Convolution(constants, attributes)
+
+    def convolved(x: Tensor, w: Tensor, b: Tensor | None, *, allocate: Allocate, **given: Any) -> Tensor:
+        result = convolution(x, w, b, allocate=allocate)
+        return conv(x, w, b, allocate=allocate, **given) if result is None else result
+
+    return convolved
 
 
 def _planar(x: Tensor) -> Tensor:

@@ -15,7 +15,9 @@ from onnxeval.fast.engine import native
 from onnxeval.ops.math.erf import error_function
 from onnxeval.ops.math.rectifiers import elu, hard_sigmoid, hard_swish, leaky_relu, relu
 from onnxeval.ops.math.sigmoids import gelu, mish, sigmoid, softplus, swish
-from onnxeval.registry import Kernel
+from onnxeval.registry import STANDARD, Kernel, OpKey
+
+STANDARD.load_section("math")
 
 _GELU = {"none": Activation(Kind.GELU), "tanh": Activation(Kind.GELU_TANH)}
 
@@ -28,6 +30,7 @@ _CURVES: dict[Kernel, Callable[[Mapping[str, Any]], Activation | None]] = {
     sigmoid: lambda _: Activation(Kind.SIGMOID),
     swish: lambda given: Activation(Kind.SILU, given["alpha"]),
     gelu: lambda given: _GELU.get(given["approximate"]),
+    STANDARD[OpKey("", "Tanh", 13)]: lambda _: Activation(Kind.TANH),
     error_function: lambda _: Activation(Kind.ERF),
     softplus: lambda _: Activation(Kind.SOFTPLUS),
     mish: lambda _: Activation(Kind.MISH),

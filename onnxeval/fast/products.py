@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,80 +11,144 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
-from onnxeval.fast.activations import IDENTITY
+from onnxeval.fast.activations import IDENTITY, Activation
 from onnxeval.fast.engine import native
 from onnxeval.ops.math.matmul import gemm, matmul
 from onnxeval.registry import Kernel
 
 
-@replaces(matmul)
-def bind_matmul(constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> Kernel | None:
-    """MatMul of two stacks of matrices."""
-    kernels = native()
-    assert kernels is not None
-    weights = constants[1]
-    multiply = kernels.multiply
-    if weights is not None and known_float32(weights) and weights.ndim == 2 and weights.size:
-        packed = kernels.Matrix(weights)
-        depth, width = weights.shape
+class MatrixProduct:
+    """MatMul, with what may be added to it and applied before it is stored."""
 
-        def by_packed(a: Tensor, b: Tensor) -> Tensor:
-            if not is_float32(a) or a.ndim < 2 or a.shape[-1] != depth or not a.size:
-                return matmul(a, b)
-            result = np.empty((*a.shape[:-1], width), np.float32)
-            multiply(a, packed, result, None, None, None, *IDENTITY)
-            return result
+    def __init__(self, constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> None:
+        self.kernels = _kernels()
+        self.width: int | None = None  # of packed weights
+        weights = constants[1]
+        if weights is not None and known_float32(weights) and weights.ndim == 2 and weights.size:
+            self.packed = self.kernels.Matrix(weights)
+            self.depth, self.width = weights.shape
 
-        return by_packed
-
-    def of_any(a: Tensor, b: Tensor) -> Tensor:
-        if not (is_float32(a) and is_float32(b)) or a.ndim < 2 or b.ndim < 2 or not (a.size and b.size):
-            return matmul(a, b)
-        if a.shape[-1] != b.shape[-2]:
-            return matmul(a, b)
-        try:
-            stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        except ValueError:
-            return matmul(a, b)
-        result = np.empty((*stack, a.shape[-2], b.shape[-1]), np.float32)
-        multiply(a, b, result, None, None, None, *IDENTITY)
+    def __call__(
+        self,
+        a: Tensor,
+        b: Tensor,
+        *,
+        bias: Tensor | None = None,
+        residual: Tensor | None = None,
+        activation: Activation = IDENTITY,
+    ) -> Tensor | None:
+        """The result, with a bias (N,) and a residual of its shape; None where this is for the readable kernels."""
+        if not is_float32(a) or a.ndim < 2 or not a.size:
+            return None
+        if self.width is not None:
+            if a.shape[-1] != self.depth:
+                return None
+            shape, right = (*a.shape[:-1], self.width), self.packed
+        else:
+            if not is_float32(b) or b.ndim < 2 or not b.size or a.shape[-1] != b.shape[-2]:
+                return None
+            stack = a.shape[:-2]
+            if stack != b.shape[:-2]:
+                try:
+                    stack = np.broadcast_shapes(stack, b.shape[:-2])
+                except ValueError:
+                    return None
+            shape, right = (*stack, a.shape[-2], b.shape[-1]), b
+        added = _checked(bias, shape[-1:]), _checked(residual, shape)
+        if added[0] is _MISFIT or added[1] is _MISFIT:
+            return None
+        result = np.empty(shape, np.float32)
+        self.kernels.multiply(a, right, result, None, *added, *activation)
         return result
 
-    return of_any
 
+class GeneralProduct:
+    """Gemm, with what may be added to it and applied before it is stored."""
 
-@replaces(gemm)
-def bind_gemm(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
-    """Gemm: ``beta`` C is added where the product is stored."""
-    kernels = native()
-    assert kernels is not None
-    weights = constants[1]
-    packed = None
-    if weights is not None and known_float32(weights) and weights.ndim == 2 and weights.size:
-        packed = kernels.Matrix(weights.T if attributes["transB"] else weights)
-    multiply = kernels.multiply
+    def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None:
+        self.kernels = _kernels()
+        self.packed = None
+        weights = constants[1]
+        if weights is not None and known_float32(weights) and weights.ndim == 2 and weights.size:
+            self.packed = self.kernels.Matrix(weights.T if attributes["transB"] else weights)
 
-    def product(
-        a: Tensor, b: Tensor, c: Tensor | None, *, alpha: float, beta: float, transA: int, transB: int
-    ) -> Tensor:
+    def __call__(
+        self,
+        a: Tensor,
+        b: Tensor,
+        c: Tensor | None,
+        *,
+        alpha: float,
+        beta: float,
+        transA: int,
+        transB: int,
+        bias: Tensor | None = None,
+        residual: Tensor | None = None,
+        activation: Activation = IDENTITY,
+    ) -> Tensor | None:
+        """The result, with a bias (N,) and a residual of its shape; None where this is for the readable kernels."""
         fits = is_float32(a) and is_float32(b) and a.ndim == 2 == b.ndim and alpha == 1 and a.size and b.size
-        if not fits or not (c is None or is_float32(c)):
-            return gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+        if not fits or not (c is None or is_float32(c)) or (c is not None and bias is not None):
+            return None
         left, right = a.T if transA else a, b.T if transB else b
+        if left.shape[1] != right.shape[0]:
+            return None
         shape = (left.shape[0], right.shape[1])
-        by_row = by_column = residual = None
+        by_row = None
         if c is not None:
             added = c if beta == 1 else c * np.float32(beta)
             if added.shape in ((shape[1],), (1, shape[1])):
-                by_column = contiguous(added)
+                bias = added.reshape(shape[1])
             elif added.shape == (shape[0], 1):
                 by_row = contiguous(added)
-            elif added.shape == shape:
-                residual = contiguous(added)
-        if left.shape[1] != right.shape[0] or (c is not None and by_row is by_column is residual):
-            return gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+            elif added.shape == shape and residual is None:
+                residual = added
+            else:
+                return None
+        given = _checked(bias, shape[-1:]), _checked(residual, shape)
+        if given[0] is _MISFIT or given[1] is _MISFIT:
+            return None
         result = np.empty(shape, np.float32)
-        multiply(left, packed or right, result, by_row, by_column, residual, *IDENTITY)
+        self.kernels.multiply(left, self.packed or right, result, by_row, *given, *activation)
         return result
 
-    return product
+
+@replaces(matmul)
+def bind_matmul(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel:
+    """MatMul of two stacks of matrices."""
+    product = MatrixProduct(constants, attributes)
+
+    def multiplied(a: Tensor, b: Tensor) -> Tensor:
+        result = product(a, b)
+        return matmul(a, b) if result is None else result
+
+    return multiplied
+
+
+@replaces(gemm)
+def bind_gemm(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel:
+    """Gemm: ``beta`` C is added where the product is stored."""
+    product = GeneralProduct(constants, attributes)
+
+    def multiplied(a: Tensor, b: Tensor, c: Tensor | None, **given: Any) -> Tensor:
+        result = product(a, b, c, **given)
+        return gemm(a, b, c, **given) if result is None else result
+
+    return multiplied
+
+
+def _kernels() -> ModuleType:
+    kernels = native()
+    assert kernels is not None
+    return kernels
+
+
+#: What `_checked` gives for what the compiled kernel cannot add.
+_MISFIT = np.empty(0, np.float32)
+
+
+def _checked(extra: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
+    """What is added, contiguous; None where nothing is."""
+    if extra is None:
+        return None
+    return contiguous(extra) if is_float32(extra) and extra.shape == shape else _MISFIT

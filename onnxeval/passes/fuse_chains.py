@@ -91,8 +91,11 @@ class Chain:
 
     def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Any:
         """The last part's result. ``supplied`` is what the executor supplies to the first part."""
-        result: Any = None
-        for part in self.parts:
+        return self.go_on(0, None, inputs, supplied)
+
+    def go_on(self, start: int, result: Any, inputs: Sequence[Tensor | None], supplied: Mapping[str, Any]) -> Any:
+        """The last part's result, from that of the parts before ``start``."""
+        for part in self.parts[start:]:
             values = [inputs[s] if s >= 0 else result if s == SO_FAR else None for s in part.sources]
             try:
                 key = tuple([None if value is None else value.dtype for value in values])

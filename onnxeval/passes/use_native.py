@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replacement
 from onnxeval.fast.engine import native
 from onnxeval.passes._rewrite import Known
-from onnxeval.passes.fuse_chains import Chain
+from onnxeval.passes.fuse_chains import SO_FAR, Chain
 from onnxeval.plan import NOTHING, Plan, Step
+from onnxeval.registry import Kernel
+
+if TYPE_CHECKING:
+    from onnxeval.fast.chains import FusedHead
 
 
 def use_native(plan: Plan, _: Known) -> Plan:
@@ -32,13 +37,33 @@ def _with_kernel(step: Step, known: Mapping[str, Tensor]) -> Step:
     return step if kernel is None else replace(step, kernel=kernel)
 
 
-def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Chain:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Headed:
+    """A chain whose first parts run at once, where they can."""
+
+    head: FusedHead
+    chain: Chain
+
+    def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Any:
+        result = self.head(*inputs, **supplied)
+        if result is None:
+            return self.chain(*inputs, **supplied)
+        return self.chain.go_on(self.head.length, result, inputs, NOTHING)
+
+
+def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kernel:
+    from onnxeval.fast.chains import fused_head  # it imports kernels that most models do without
+
+    head = fused_head(chain.parts, constants, SO_FAR)
     parts = []
     for part in chain.parts:
+        if head is not None and part is chain.parts[0]:
+            parts.append(replace(part, quick=head.alone))
+            continue
         known = [constants[source] if source >= 0 else None for source in part.sources]
         kernel = replacement(part.kernel, known, part.attributes)
         parts.append(part if kernel is None or part.quick is not part.kernel else replace(part, quick=kernel))
-    return Chain(tuple(parts))
+    return Chain(tuple(parts)) if head is None else _Headed(head, Chain(tuple(parts)))
 
 
 def _with_bodies(step: Step, known: Mapping[str, Tensor]) -> Step:

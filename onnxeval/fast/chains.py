@@ -1,0 +1,147 @@
+"""A product and the element-wise operators after it in one pass: bias, residual and activation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.fast._checks import is_float32
+from onnxeval.fast.activations import IDENTITY, Activation, Kind
+from onnxeval.fast.convolutions import Convolution
+from onnxeval.fast.curves import activation_of
+from onnxeval.fast.products import GeneralProduct, MatrixProduct
+from onnxeval.ops.math.clip import clip, clip_attributes
+from onnxeval.ops.math.matmul import gemm, matmul
+from onnxeval.ops.nn.conv import conv
+from onnxeval.registry import STANDARD, Kernel, OpKey
+
+STANDARD.load_section("math")
+_ADD = STANDARD[OpKey("", "Add", 14)]
+
+#: Readable kernel -> what computes it, with something added and an activation.
+_PRODUCTS: dict[Kernel, Callable[[Sequence[Tensor | None], Mapping[str, Any]], Callable[..., Tensor | None]]] = {
+    matmul: MatrixProduct,
+    gemm: GeneralProduct,
+    conv: Convolution,
+}
+
+
+class Part(Protocol):
+    """One operator: its inputs are those of the chain by place, or from -1 on what is not one of them."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def sources(self) -> tuple[int, ...]: ...
+    @property
+    def attributes(self) -> Mapping[str, Any]: ...
+
+
+class FusedHead:
+    """The first ``length`` parts of a chain at once."""
+
+    def __init__(
+        self,
+        first: Part,
+        constants: Sequence[Tensor | None],
+        extras: Mapping[str, int],
+        activation: Activation,
+        length: int,
+    ) -> None:
+        self.length = length
+        self.sources = first.sources
+        self.attributes = first.attributes
+        self.extras = extras  # what is added: bias or residual -> its place
+        known = [constants[source] if source >= 0 else None for source in first.sources]
+        self.product = _PRODUCTS[first.kernel](known, first.attributes)
+        self.activation = activation
+        self.readable = first.kernel
+
+    def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Tensor | None:
+        """Their result; None where the parts must do it, one after the other."""
+        values = [inputs[source] if source >= 0 else None for source in self.sources]
+        added = {name: inputs[place] for name, place in self.extras.items()}
+        return self.product(*values, **self.attributes, **added, **supplied, activation=self.activation)
+
+    def alone(self, *values: Tensor | None, **given: Any) -> Tensor:
+        """The first part by itself, with the weights that are packed already."""
+        result = self.product(*values, **given)
+        return self.readable(*values, **given) if result is None else result
+
+
+def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None], so_far: int) -> FusedHead | None:
+    """What computes the product that a chain begins with and as much of the rest as goes with it, at least one part.
+
+    ``so_far`` is how sources name the result of the parts before. None where nothing goes together.
+    """
+    first = parts[0]
+    if first.kernel not in _PRODUCTS:
+        return None
+    extras: dict[str, int] = {}
+    activation = IDENTITY
+    length = 1
+    for part in parts[1:]:
+        place = _added(part, so_far)
+        if place is None:
+            found = _activation(part, constants, so_far)
+            if found is not None:
+                activation, length = found, length + 1
+            break
+        kind = _kind_of_extra(first, constants[place])
+        if kind == "bias" and len(first.sources) > 2 and first.sources[2] >= 0:  # Gemm has one already
+            break
+        if kind is None or kind in extras or "residual" in extras:
+            break
+        extras[kind] = place
+        length += 1
+    return FusedHead(first, constants, extras, activation, length) if length > 1 else None
+
+
+def _added(part: Part, so_far: int) -> int | None:
+    """The place of what a part adds to the result so far; None where it does something else."""
+    if part.kernel is not _ADD or len(part.sources) != 2 or so_far not in part.sources:
+        return None
+    other = part.sources[1] if part.sources[0] == so_far else part.sources[0]
+    return other if other >= 0 else None
+
+
+def _kind_of_extra(first: Part, value: Tensor | None) -> str | None:
+    """How the product adds it: a constant vector is a bias of its columns, what is not known may be a residual."""
+    if value is None:
+        return "residual"
+    if not is_float32(value):
+        return None
+    if value.ndim == 1 and value.size > 1:
+        return "bias" if first.kernel is not conv else None
+    return "residual" if value.ndim > 1 and value.shape[-1] > 1 else None
+
+
+def _activation(part: Part, constants: Sequence[Tensor | None], so_far: int) -> Activation | None:
+    if part.kernel is clip:
+        return _clip(part, constants, so_far)
+    if part.sources != (so_far,):
+        return None
+    if part.kernel is clip_attributes:
+        low, high = part.attributes["min"], part.attributes["max"]
+        limit = float(np.finfo(np.float32).max)
+        return Activation(Kind.CLIP, -limit if low is None else low, limit if high is None else high)
+    return activation_of(part.kernel, part.attributes)
+
+
+def _clip(part: Part, constants: Sequence[Tensor | None], so_far: int) -> Activation | None:
+    """Constant bounds that are numbers; one that is absent bounds nothing."""
+    if part.sources[0] != so_far:
+        return None
+    bounds = [IDENTITY.alpha, IDENTITY.beta]
+    for which, source in enumerate(part.sources[1:]):
+        if source == so_far:
+            return None
+        if source >= 0:
+            value = constants[source]
+            if value is None or value.size != 1 or value.dtype != np.float32 or np.isnan(value).any():
+                return None
+            bounds[which] = float(value.item())
+    return Activation(Kind.CLIP, *bounds)
