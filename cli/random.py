@@ -83,8 +83,10 @@ def filled(
             "--dim is for inputs that are made up: it needs --random, or a generator as in -i rand:."
         )
     if (place := options.get("save_inputs")) is not None:
+        from onnxeval.feeding import check_feeds
         from onnxeval.files.targets import open_target
 
+        check_feeds(model.inputs, feeds)
         types = {entry.name: entry.type for entry in model.inputs}
         target = open_target(place)
         for note in target.save({name: (value, types.get(name)) for name, value in feeds.items()}):

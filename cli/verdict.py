@@ -103,7 +103,8 @@ class Expectations:
         options = ctx.meta.get(_META, {})
         self._types = types
         # bare values are for the model's outputs, but anything inside may be named
-        declared = [_Named(name, types.get(name), optional=name not in types) for name in known]
+        ordered = dict.fromkeys([*types, *known])
+        declared = [_Named(name, types.get(name), optional=name not in types) for name in ordered]
         self._sources: dict[str, Source] = open_sources(options.get("expect", ()), declared, reading, "output")
         self._rtol, self._atol = options.get("rtol", {}), options.get("atol", {})
         self._ulp: int | None = options.get("max_ulp")

@@ -56,10 +56,10 @@ def statistics(array: Tensor) -> Statistics | None:
                 ends += [finite.min().item(), finite.max().item()]
                 # the moments of two parts make those of the whole
                 wide = finite.astype(np.float64)
-                part = float(wide.mean())
+                part = float((wide / wide.size).sum())
                 shift = part - mean
                 total = count + wide.size
-                squares += float(np.square(wide - part).sum()) + shift**2 * count * wide.size / total
+                squares += float(np.square(wide - part).sum()) + shift * shift * count * wide.size / total
                 mean += shift * wide.size / total
                 count = total
         if not ends:

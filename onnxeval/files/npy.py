@@ -6,6 +6,7 @@ Elements of a type that NumPy has no name for are written as a structure whose o
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import zipfile
@@ -121,11 +122,20 @@ def refuse_bomb(compressed: int, expanded: int) -> None:
         raise ValueError(f"refused: its {compressed:,} bytes expand to {expanded:,}, as those of a decompression bomb")
 
 
+#: How NumPy writes arrays of float8_e5m2, and cannot read them; as raw bytes it can.
+_BAD_DESCR, _RAW_DESCR = b"{'descr': '<f1'", b"{'descr': '|V1'"
+_HEADER = 128
+
+
 def read_array(file: Any, size: int) -> Tensor:
     """The array in a file of so many bytes, never a pickled one.
 
     Raises ValueError where it is broken or something follows it, before memory is taken for what is not there.
     """
+    if _BAD_DESCR in file.read(_HEADER):
+        file.seek(0)
+        file = io.BytesIO(file.read().replace(_BAD_DESCR, _RAW_DESCR, 1))
+    file.seek(0)
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read_header(file)

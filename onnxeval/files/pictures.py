@@ -159,11 +159,11 @@ def _layout(layout: str, known: TensorType) -> str:
     found = [name for name in ("NCHW", "NHWC", "CHW", "HWC") if len(name) == rank]
     shape = known.shape or ()
     fitting = [name for name in found if shape[name.index("C")] in _CHANNELS]
-    if len(fitting) != 1:
+    if not fitting:
         raise _WrongPictureError(
             f"which axis of {known} has the channels?", f"--layout {found[0] if found else 'NCHW'}"
         )
-    return fitting[0]
+    return fitting[0]  # ONNX's own order, where the sizes fit both
 
 
 class Png(Target):

@@ -47,6 +47,8 @@ class Table(Source):
             self._lines = text.splitlines()
             self._delimiter = _DELIMITERS.get(path.suffix.lower())
             self._rows = _rows(text, self._delimiter)
+            if not self._rows:
+                raise ValueError("holds no rows")
             for place, row in enumerate(self._rows, 1):
                 if len(row) != len(self._rows[0]):
                     raise ValueError(f"row {place} has {len(row)} columns, the first has {len(self._rows[0])}")
@@ -125,7 +127,7 @@ def as_tensor(rows: list[list[str]], wanted: ValueType | None) -> Tensor:
     wanted = _tensor_type(wanted)
     dtype = wanted.dtype if wanted.dtype is not None else _guessed(rows)
     read = _reader(dtype)
-    matrix = tensor_of([[read(cell) for cell in row] for row in rows], dtype) if rows else np.empty((0, 0), dtype)
+    matrix = tensor_of([[read(cell) for cell in row] for row in rows], dtype)
     return matrix.reshape(_shape(matrix, wanted))
 
 
