@@ -21,10 +21,11 @@ def clip(x: Tensor, low: Tensor | None, high: Tensor | None) -> Tensor:
 
     Raises ValueError where a bound is not a scalar. Source: the function body of Clip-13.
     """
+    own = None
     if low is not None and not np.isnan(scalar(low, name="min")):
-        x = np.maximum(x, low.reshape(()))
+        x = own = np.maximum(x, low.reshape(()))
     if high is not None and not np.isnan(scalar(high, name="max")):
-        x = np.minimum(x, high.reshape(()))
+        x = np.minimum(x, high.reshape(()), out=own if x.ndim else None)
     return x
 
 

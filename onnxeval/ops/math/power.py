@@ -23,11 +23,19 @@ def power(x: Tensor, y: Tensor) -> Tensor:
     if is_integer(x.dtype):
         return _of_integers(x, y)
     if x.dtype == y.dtype and x.dtype in (np.float32, np.float64):
-        return np.power(x, y)
+        return _by_one_whole_number(x, y) if y.size == 1 and y.item().is_integer() else np.power(x, y)
     return convert(np.asarray(_of_floats(x.astype(np.float64), y)), x.dtype)
 
 
 op("Pow", versions=(1,))(with_axis_attribute(power))
+
+
+def _by_one_whole_number(x: Tensor, y: Tensor) -> Tensor:
+    """The power of absolute values with the sign put back: that of negative numbers takes far longer."""
+    if y.item() == 2:
+        return np.power(x, y)
+    size = np.power(np.abs(x), y)
+    return size if y.item() % 2 == 0 else np.copysign(size, x)
 
 
 def _of_floats(x: Tensor, y: Tensor) -> Tensor:

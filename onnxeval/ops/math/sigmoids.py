@@ -13,7 +13,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._broadcast import same_shapes
 from onnxeval.ops._precision import in_float32
-from onnxeval.ops.math._error_function import erfc
+from onnxeval.ops.math._error_function import erfc, in_blocks
 from onnxeval.registry import op
 
 
@@ -21,7 +21,13 @@ from onnxeval.registry import op
 @in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + exp(-x)). Source: Sigmoid-13."""
-    result: Tensor = np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
+    return in_blocks(_sigmoid, x)
+
+
+def _sigmoid(x: Tensor) -> Tensor:
+    powers = np.exp(-np.abs(x))
+    result: Tensor = np.maximum(powers, x >= 0)  # exp(x) where that does not overflow, else 1
+    result /= powers + 1
     return result
 
 
@@ -72,8 +78,10 @@ def gelu(x: Tensor, *, approximate: str) -> Tensor:
     """
     match approximate:
         case "none":
-            return 0.5 * x * erfc(-x / math.sqrt(2))
+            return in_blocks(lambda part: 0.5 * part * erfc(part * -math.sqrt(0.5)), x)
         case "tanh":
-            return x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x * x * x))
+            return in_blocks(
+                lambda part: part * _sigmoid(math.sqrt(8 / math.pi) * (part + 0.044715 * part * part * part)), x
+            )
         case _:
             raise ValueError(f"approximate {approximate!r} is neither 'none' nor 'tanh'")

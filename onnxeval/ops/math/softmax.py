@@ -21,9 +21,10 @@ from onnxeval.registry import op
 @in_float32
 def softmax(x: Tensor, *, axis: int) -> Tensor:
     """exp(x) over its sum along ``axis``. Source: Softmax-13."""
-    raised = np.exp(_below_the_greatest(x, axis))
-    result: Tensor = raised / raised.sum(axis, keepdims=True)
-    return result
+    below = _below_the_greatest(x, axis)
+    raised: Tensor = np.exp(below, out=below)
+    raised /= raised.sum(axis, keepdims=True)
+    return raised
 
 
 @op("LogSoftmax", versions=(13,))
@@ -31,8 +32,8 @@ def softmax(x: Tensor, *, axis: int) -> Tensor:
 def log_softmax(x: Tensor, *, axis: int) -> Tensor:
     """The logarithm of Softmax. Source: LogSoftmax-13."""
     below = _below_the_greatest(x, axis)
-    result: Tensor = below - np.log(np.exp(below).sum(axis, keepdims=True))
-    return result
+    below -= np.log(np.exp(below).sum(axis, keepdims=True))
+    return below
 
 
 @op("Hardmax", versions=(13,))

@@ -42,8 +42,8 @@ def centred(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
 def standardised(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) over ``axes``, in the type of ``x``."""
     deviation, _, variance = centred(x, axes)
-    result: Tensor = deviation / np.sqrt(variance + x.dtype.type(epsilon))
-    return result
+    deviation /= np.sqrt(variance + x.dtype.type(epsilon))
+    return deviation
 
 
 def per_channel(parameter: Tensor, name: str, channels: int, rank: int) -> Tensor:

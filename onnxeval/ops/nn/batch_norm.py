@@ -120,7 +120,9 @@ def _inference(
     scale, bias, mean, variance = (
         _shaped(parameter, name, x, spatial).astype(dtype) for name, parameter in parameters.items()
     )
-    result = (x.astype(dtype) - mean) * (scale / np.sqrt(variance + epsilon)) + bias
+    result: Tensor = np.subtract(x, mean, dtype=dtype)
+    result *= scale / np.sqrt(variance + epsilon)
+    result += bias
     return convert(result, x.dtype)
 
 
