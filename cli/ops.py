@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onnxeval.opdocs import Page
 
 
-def _names_starting_with(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def names_starting_with(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """The operators that the shell may complete a word to."""
     from .oppages import versions
 
@@ -23,7 +23,7 @@ def _names_starting_with(ctx: click.Context, _parameter: click.Parameter, incomp
 
 
 @click.command(short_help="Look up operators: versions, types, attributes, what changed.")
-@click.argument("name", required=False, shell_complete=_names_starting_with)
+@click.argument("name", required=False, shell_complete=names_starting_with)
 @click.option("--domain", metavar="D", help="Only this domain: ai.onnx, ai.onnx.ml, com.microsoft ...")
 @click.option("--opset", type=click.IntRange(min=1), metavar="N", help="As of this opset instead of the newest one.")
 @click.option(
@@ -67,7 +67,7 @@ def ops(name: str | None, domain: str | None, opset: int | None, diff: tuple[int
             raise click.UsageError(f"no operators in the domain {domain!r}; there are: {', '.join(oppages.domains())}")
         _print(form, oppages.table_form(table), oppages.table_lines(table))
         return
-    domain, name = _found(name, domain)
+    domain, name = find_operator(name, domain)
     if diff:
         older, newer = _page(domain, name, diff[0]), _page(domain, name, diff[1])
         from onnxeval.opdiff import difference
@@ -88,7 +88,7 @@ def _print(form: str, content: dict[str, Any], lines: Iterable[Line]) -> None:
         screen.show(lines)
 
 
-def _found(name: str, domain: str | None) -> tuple[str, str]:
+def find_operator(name: str, domain: str | None) -> tuple[str, str]:
     """The operator that was meant, by domain and name. A UsageError suggests others."""
     from . import oppages
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from onnxeval.errors import OutputError
-
 from . import screen
 from .memory import kept_to_memory
 from .options import FILE, input_option, kernels_option, threads_option
 from .outputs import choose_outputs, known_values, with_types
+from .printing import opened_target, tell_notes
 from .random import filled, given_sizes, random_options
 from .reading import reading, reading_options
 from .stepping import run_model, step_options
@@ -21,7 +19,7 @@ from .verdict import Expectations, expect_options, verdict_form, verdict_lines
 
 if TYPE_CHECKING:
     from onnxeval.comparing import Comparison
-    from onnxeval.files.writing import Target, Typed
+    from onnxeval.files.writing import Typed
     from onnxeval.values import Value
 
 _DIFFERS = 1
@@ -145,7 +143,7 @@ def run(
     ctx.with_resource(np.errstate(all="ignore"))
     if form == "json" and (drawn or save == "-"):
         raise click.UsageError(f"--format json and {'--show' if drawn else '--save -'} both write to standard output.")
-    target = None if save is None else _opened(save)
+    target = None if save is None else opened_target(save)
     loaded = onnxeval.load(model)
     chosen = choose_outputs(outputs, operators, loaded) if outputs or operators else None
     how = reading(ctx, seed, given_sizes(ctx))
@@ -154,7 +152,7 @@ def run(
     expected = Expectations(ctx, known_values(loaded), types, how)
     names = chosen if {*expected.names} <= {*shown} else list(dict.fromkeys([*shown, *expected.names]))
     given = read_feeds(inputs, loaded.inputs, how)
-    _tell_notes(how.notes)
+    tell_notes(how.notes)
     feeds, seed = filled(ctx, model, loaded, inputs, given, seed)
     try:
         results, last = run_model(ctx, loaded, feeds, names, reference=reference, seed=seed)
@@ -162,7 +160,7 @@ def run(
         for warning in loaded.warnings:
             screen.tell(f"warning: {warning}")
     verdict = expected.verdict(last)
-    _tell_notes(how.notes)
+    tell_notes(how.notes)
     unseen = {*expected.names}.difference(shown)
     typed = with_types({name: value for name, value in results.items() if name not in unseen}, loaded)
     notes = [] if target is None else target.save(typed)
@@ -175,26 +173,10 @@ def run(
         screen.show([*lines, *verdict_lines(verdict)] if verdict else lines, on, beside=save == "-")
     if target is not None:
         screen.flush()
-        _tell_notes(notes)
+        tell_notes(notes)
         if save != "-":
             screen.tell(f"saved {', '.join(typed)} to {target.path}")
     return 0 if all(comparison.agrees for comparison in verdict) else _DIFFERS
-
-
-def _tell_notes(notes: list[str]) -> None:
-    for note in notes:
-        screen.tell(f"note: {note}")
-    notes.clear()
-
-
-def _opened(save: str) -> Target:
-    from onnxeval.files.targets import STANDARD_OUTPUT, Stream, open_target
-
-    if save != STANDARD_OUTPUT:
-        return open_target(save)
-    if sys.stdout.isatty():
-        raise OutputError("standard output is a terminal, which shows no files", hint="--save - is for a pipe")
-    return Stream(sys.stdout.buffer)
 
 
 def _write_json(typed: Mapping[str, Typed], verdict: list[Comparison], stats: bool, hashes: bool) -> None:

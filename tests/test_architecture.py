@@ -48,6 +48,7 @@ FLOORS = {
     "sizes": 6,
     "inspection": 10,
     "random_feeds": 11,
+    "applying": 7,
     "testing": 12,
     "model": 9,
     "backend": 10,
@@ -56,6 +57,7 @@ FLOORS = {
     "benchmark": 10,
 }
 ONNX_READERS = {
+    "applying",
     "testing",
     "random_feeds",
     "bulk",
