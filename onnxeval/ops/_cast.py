@@ -95,7 +95,7 @@ def _to_integer(x: Tensor, dtype: DType) -> Tensor:
     if dtype in SUB_BYTE_BITS:
         return np.asarray(_to_integer(np.asarray(np.rint(x)), np.dtype(np.int64)).astype(dtype))
     lowest, highest = integer_range(dtype)
-    if x.size and x.min() > lowest - 1 and x.max() < highest + 1:  # NaN is neither
+    if x.size and float(x.min()) > lowest - 1 and float(x.max()) < highest + 1:  # NaN is neither
         return np.asarray(x.astype(dtype))
     whole = np.trunc(x, dtype=np.float32 if x.dtype == np.float16 else x.dtype)
     above = whole >= float(highest + 1)  # a power of two, unlike `highest`

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxeval.dtypes import Tensor
+from onnxeval.dtypes import DType, Tensor, integer_range
 
 #: The greatest distance of an 8-bit integer to another of its type.
 _FARTHEST = 255
@@ -23,16 +23,29 @@ def distances(x: Tensor, zero_point: Tensor | float | None) -> Tensor:
 
 
 def right_factor(b: Tensor, zero_point: Tensor | None) -> Tensor:
-    """Distances (..., K, N) to multiply others with.
+    """Distances (..., K, N) to multiply others with, in a type that holds all sums of products exactly."""
+    return summable(distances(b, zero_point), -2 if b.ndim > 1 else 0)
 
-    They are in float32 where it holds all sums of products with other distances, else in float64.
-    """
-    right = distances(b, zero_point)
-    if right.shape[0 if right.ndim == 1 else -2] * _FARTHEST**2 > _EXACT_IN_FLOAT32:
-        heaviest = np.abs(right).sum(axis=-2 if right.ndim > 1 else 0).max(initial=0)
+
+def summable(factors: Tensor, axis: int | tuple[int, ...]) -> Tensor:
+    """Distances in float32 where that holds all sums along ``axis`` of products with others, else in float64."""
+    if factors.size * _FARTHEST**2 > _EXACT_IN_FLOAT32:
+        heaviest = np.abs(factors).sum(axis=axis).max(initial=0)
         if heaviest * _FARTHEST > _EXACT_IN_FLOAT32:
-            return right.astype(np.float64)
-    return right
+            return factors.astype(np.float64)
+    return factors
+
+
+def requantized(steps: Tensor, multiplier: Tensor, divisor: float, zero_point: int, dtype: DType) -> Tensor:
+    """round(steps * multiplier / divisor) + zero_point in an integer type; the quotient is in float64, ties go to even.
+
+    What is out of range saturates.
+    """
+    scaled = np.asarray(steps * multiplier)
+    scaled /= divisor
+    np.rint(scaled, out=scaled)
+    scaled += zero_point
+    return np.clip(scaled, *integer_range(dtype), out=scaled).astype(dtype)
 
 
 def wrapped(sums: Tensor) -> Tensor:

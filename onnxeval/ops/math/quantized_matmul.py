@@ -6,7 +6,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor, is_integer
 from onnxeval.ops._cast import convert
-from onnxeval.ops._exact import distances, wrapped
+from onnxeval.ops._exact import distances, requantized, wrapped
 from onnxeval.ops._quantized import by_column, by_row, factor_of
 from onnxeval.ops._scalar import scalar
 from onnxeval.ops.math.matmul import matmul
@@ -60,7 +60,12 @@ def qlinear_matmul(
     product: Tensor = matmul(left, right)
     scale_of_a = by_row(a_scale, a, name="a_scale").astype(np.float64)
     scale_of_b = by_column(b_scale, b, name="b_scale").astype(np.float64)
-    steps = (product * (scale_of_a * scale_of_b)).reshape(product.shape) / float(scalar(y_scale, name="y_scale"))
+    factor, divisor = scale_of_a * scale_of_b, float(scalar(y_scale, name="y_scale"))
+    zero_point = scalar(y_zero_point, name="y_zero_point")
+    if is_integer(y_zero_point.dtype) and np.isfinite(factor).all() and np.isfinite(divisor) and divisor:
+        codes = requantized(product, factor, divisor, zero_point, y_zero_point.dtype)
+        return codes.reshape(product.shape)
+    steps = (product * factor).reshape(product.shape) / divisor
     if is_integer(y_zero_point.dtype):
         steps = np.rint(steps)
-    return convert(np.asarray(steps + float(scalar(y_zero_point, name="y_zero_point"))), y_zero_point.dtype)
+    return convert(np.asarray(steps + float(zero_point)), y_zero_point.dtype)

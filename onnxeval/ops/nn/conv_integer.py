@@ -1,7 +1,6 @@
 """ConvInteger and QLinearConv: convolutions of 8-bit integers, each of which stands for its distance to a zero point.
 
-A product of two such distances has 16 bits, and float64 holds sums of 2^37 of them exactly: the sums are left to the
-matrix product of floats, which is many times faster than that of integers.
+The sums are left to the matrix product of floats, which is many times faster than that of integers, and exact.
 """
 
 from __future__ import annotations
@@ -12,13 +11,19 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
-from onnxeval.ops._cast import convert
+from onnxeval.ops._exact import distances, requantized, summable, wrapped
 from onnxeval.ops._scalar import scalar
 from onnxeval.ops.nn._correlate import check_bias, conv_windows, correlate, per_channel
-from onnxeval.registry import op
+from onnxeval.registry import op, prepared_by
+
+
+def _weights(w: Tensor, w_zero_point: Tensor | None) -> Tensor:
+    zero_point = None if w_zero_point is None else _per_map(w_zero_point, w, "w_zero_point")[:, None]
+    return summable(distances(w, zero_point), tuple(range(1, w.ndim)))
 
 
 @op("ConvInteger", versions=(10,))
+@prepared_by(_weights)
 def conv_integer(
     x: Tensor,
     w: Tensor,
@@ -32,6 +37,7 @@ def conv_integer(
     pads: Sequence[int] | None,
     strides: Sequence[int] | None,
     allocate: Allocate,
+    prepared: Tensor | None = None,
 ) -> Tensor:
     """(N, C, *sizes), (M, C / group, *kernel) -> int32 (N, M, *counts); padding has no distance to the zero point.
 
@@ -48,12 +54,13 @@ def conv_integer(
         pads=pads,
         strides=strides,
     )
-    distances = _distances(x, 0 if x_zero_point is None else scalar(x_zero_point, name="x_zero_point"))
-    weights = _distances(w, 0 if w_zero_point is None else _per_map(w_zero_point, w, "w_zero_point")[:, None])
-    return correlate(distances, weights, windows, group, allocate).astype(np.int64).astype(np.int32)
+    weights = _weights(w, w_zero_point) if prepared is None else prepared
+    x_steps = distances(x, None if x_zero_point is None else scalar(x_zero_point, name="x_zero_point"))
+    return wrapped(correlate(x_steps.astype(weights.dtype, copy=False), weights, windows, group, allocate))
 
 
 @op("QLinearConv", versions=(10,))
+@prepared_by(_weights)
 def qlinear_conv(
     x: Tensor,
     x_scale: Tensor,
@@ -72,6 +79,7 @@ def qlinear_conv(
     pads: Sequence[int] | None,
     strides: Sequence[int] | None,
     allocate: Allocate,
+    prepared: Tensor | None = None,
 ) -> Tensor:
     """(N, C, *sizes), (M, C / group, *kernel), int32 (M,) -> (N, M, *counts) of the type of ``y_zero_point``.
 
@@ -98,17 +106,12 @@ def qlinear_conv(
     if not (np.isfinite(scales).all() and np.isfinite(divisor) and divisor):
         raise ValueError(f"x_scale * w_scale {scales.ravel()} over y_scale {divisor} is not finite")
     check_bias(b, w.shape[0])
-    distances = _distances(x, scalar(x_zero_point, name="x_zero_point"))
-    weights = _distances(w, _per_map(w_zero_point, w, "w_zero_point")[:, None])
-    sums = correlate(distances, weights, windows, group, allocate)
+    weights = _weights(w, w_zero_point) if prepared is None else prepared
+    x_steps = distances(x, scalar(x_zero_point, name="x_zero_point"))
+    sums = correlate(x_steps.astype(weights.dtype, copy=False), weights, windows, group, allocate)
     if b is not None:
-        sums += per_channel(b, sums.ndim)
-    quotients = np.rint(sums * scales / divisor) + scalar(y_zero_point, name="y_zero_point")
-    return convert(quotients, y_zero_point.dtype)
-
-
-def _distances(values: Tensor, zero_point: int | Tensor) -> Tensor:
-    return values.astype(np.float64) - zero_point
+        sums = np.add(sums, per_channel(b, sums.ndim), dtype=np.float64)
+    return requantized(sums, scales, divisor, scalar(y_zero_point, name="y_zero_point"), y_zero_point.dtype)
 
 
 def _per_map(values: Tensor, w: Tensor, name: str) -> Tensor:

@@ -13,7 +13,7 @@ from onnxeval.registry import op
 from onnxeval.values import shape_text
 
 #: So many boxes are compared with those kept before at a time.
-_BLOCK = 256
+_BLOCK = 64
 
 
 @op("NonMaxSuppression", versions=(10, 11))
@@ -53,10 +53,17 @@ def non_max_suppression(
     selected = []
     for batch, category in np.ndindex(scores.shape[:2]):
         (candidates,) = np.nonzero(wanted[batch, category])
-        best_first = candidates[np.argsort(-scores[batch, category, candidates], kind="stable")]
+        best_first = candidates[_descending(scores[batch, category, candidates])]
         corners = low[batch][:, best_first], high[batch][:, best_first]
         selected += [(batch, category, best_first[place]) for place in _select(*corners, most, overlap)]
     return np.array(selected, np.int64).reshape(-1, 3)
+
+
+def _descending(scores: Tensor) -> Tensor:
+    """The places of the scores from the greatest down, of equal ones the first first."""
+    order = np.argsort(-scores)
+    ordered = scores[order]
+    return np.argsort(-scores, kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
 
 
 def _select(low: Tensor, high: Tensor, most: int, overlap: float) -> list[int]:
@@ -65,15 +72,18 @@ def _select(low: Tensor, high: Tensor, most: int, overlap: float) -> list[int]:
     They are looked at a block at a time: those that the boxes kept before leave, then the block among itself.
     """
     kept: list[int] = []
-    for start in range(0, low.shape[1], _BLOCK):
+    for start in range(0, low.shape[1] if most else 0, _BLOCK):
         left = np.arange(start, min(start + _BLOCK, low.shape[1]))
-        left = left[(_overlaps(low, high, kept, left) <= overlap).all(axis=0)]
-        while left.size and len(kept) < most:
-            best, left = int(left[0]), left[1:]
-            kept.append(best)
-            left = left[_overlaps(low, high, [best], left)[0] <= overlap]
-        if len(kept) >= most:
-            break
+        if kept:
+            left = left[(_overlaps(low, high, np.array(kept), left) <= overlap).all(axis=0)]
+        clashes = np.packbits(~(_overlaps(low, high, left, left) <= overlap), axis=1, bitorder="little")
+        gone = 0  # a bit for each box of the block
+        for place, (box, others) in enumerate(zip(left.tolist(), clashes, strict=True)):
+            if not gone >> place & 1:
+                kept.append(box)
+                if len(kept) == most:
+                    return kept
+                gone |= int.from_bytes(others.tobytes(), "little")
     return kept
 
 
@@ -85,9 +95,9 @@ def _corners(boxes: Tensor, center_point_box: int) -> tuple[Tensor, Tensor]:
     return np.minimum(first, second), np.maximum(first, second)
 
 
-def _overlaps(low: Tensor, high: Tensor, these: list[int], others: Tensor) -> Tensor:
+def _overlaps(low: Tensor, high: Tensor, these: Tensor, others: Tensor) -> Tensor:
     """Intersection over union of these boxes with others, (these, others); 0 where both are empty."""
-    one, other = np.array(these, np.int64)[:, np.newaxis], others
+    one, other = these[:, np.newaxis], others
     sides = np.minimum(high[:, one], high[:, np.newaxis, other]) - np.maximum(low[:, one], low[:, np.newaxis, other])
     intersection = np.maximum(sides[0], 0) * np.maximum(sides[1], 0)
     areas = [(high[0, box] - low[0, box]) * (high[1, box] - low[1, box]) for box in (one, other)]

@@ -40,13 +40,13 @@ def quantize_linear(
     """
     target = _quantized_type(y_zero_point, output_dtype)
     scale, zero_point = _spread(x, y_scale, y_zero_point, axis, block_size)
-    steps = _divided(x, scale, dtype_of(precision) if precision else y_scale.dtype)
+    steps = np.asarray(_divided(x, scale, dtype_of(precision) if precision else y_scale.dtype))
     if is_integer(target):
-        steps = np.rint(steps)
+        np.rint(steps, out=steps)
     if zero_point is not None:
-        steps = steps + convert(zero_point, steps.dtype)
+        steps += convert(zero_point, steps.dtype)
     if is_integer(target):
-        steps = np.clip(steps, *integer_range(target))
+        np.clip(steps, *integer_range(target), out=steps)
     return convert(steps, target, saturate=bool(saturate))
 
 

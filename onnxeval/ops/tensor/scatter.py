@@ -105,5 +105,10 @@ def _combined(data: Tensor, updates: Tensor, *, where: tuple[Tensor, ...], reduc
     if data.dtype == STRING or (data.dtype.kind == "c" and reduction in ("max", "min")):
         raise TypeError(f"reduction {reduction!r} has no meaning for {name_of(data.dtype)}")
     output = data.copy()
-    REDUCTIONS[reduction].at(output, where, updates)
+    combine = REDUCTIONS[reduction]
+    if data.dtype == np.bool_ or not output.size:
+        combine.at(output, where, updates)
+    else:  # as NumPy is quick for one list of places alone
+        places = np.arange(output.size).reshape(output.shape)[where]
+        combine.at(output.reshape(-1), places.reshape(-1), updates.reshape(-1))
     return output
