@@ -13,6 +13,7 @@ from onnxeval.errors import OutputError
 
 from . import screen
 from .options import FILE, input_option, kernel_files, kernels_option, threads_option
+from .reading import reading, reading_options
 
 if TYPE_CHECKING:
     from onnxeval.model import Model
@@ -58,6 +59,7 @@ _DISTURBING = 0.2
     show_default=True,
     help="How to print: for people, or JSON.",
 )
+@reading_options
 @kernels_option
 @threads_option
 @click.pass_context
@@ -104,7 +106,7 @@ def bench(
 
     require(others)
     loaded = onnxeval.load(model)
-    feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs))
+    feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs, reading(ctx)))
     if made_up:
         click.echo(f"note: made up values for {', '.join(made_up)}", err=True)
     with tempfile.TemporaryDirectory(prefix="onnxeval-") as folder:

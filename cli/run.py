@@ -41,7 +41,7 @@ _DIFFERS = 1
     "operators",
     metavar="OP",
     multiple=True,
-    help="Also show what the nodes of this operator make: Conv. Repeatable.",
+    help="Show what the nodes of this operator make, as in --output-type Conv. Repeatable.",
 )
 @click.option(
     "--save",

@@ -66,7 +66,7 @@ def _cells(found: Statistics | None) -> tuple[str, ...]:
 def _sparkline(bins: tuple[int, ...]) -> str:
     """A bar for each bin, as high as its share; one that is not empty is never blank."""
     most = max(bins, default=0)
-    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] if count else " " for count in bins).ljust(len(bins))
+    return "".join(_BARS[-(-count * len(_BARS) // most) - 1] if count else " " for count in bins).ljust(len(bins))
 
 
 def stats_form(value: Value) -> Any:
