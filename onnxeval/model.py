@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
+from onnxeval.adaptive import Adaptive
 from onnxeval.compiler import Compiler
 from onnxeval.dtypes import DType
 from onnxeval.errors import InputError, ModelError
@@ -69,6 +70,7 @@ class Model:
         given = dict.fromkeys([*(entry.name for entry in self.inputs), *filter(None, initialized)])
         self.values = tuple(known_names(graph.node, given))
         self._plans: dict[tuple[tuple[str, ...], frozenset[str], bool], Plan] = {}
+        self._adaptives: dict[int, Adaptive] = {}  # by the identity of their plans, which live as long
         self._contradictions: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -133,9 +135,13 @@ class Model:
         checked = check_feeds(self.inputs, feeds)
         plan = self.plan(outputs, checked, reference=reference)
         with np.errstate(all="ignore"):
-            results = execute(plan, checked, Run(limits, seed, observer))
+            run = Run(limits, seed, observer)
+            results = execute(plan, checked, run) if reference else self._adaptive(plan).execute(checked, run)
         self._compare(results, checked)
         return {name: None if isinstance(value, EmptyOptional) else value for name, value in results.items()}
+
+    def _adaptive(self, plan: Plan) -> Adaptive:
+        return self._adaptives.setdefault(id(plan), Adaptive(plan))
 
     def _compare(self, results: Mapping[str, Value], feeds: Mapping[str, Value]) -> None:
         """Note where results are not what the model declares, the latest of each value."""

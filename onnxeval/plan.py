@@ -28,6 +28,7 @@ class Step:
     injected: frozenset[str]  # which of rng and allocate the kernel names
     schema: Schema | None  # None for operators outside the standard
     releases: tuple[str, ...] = ()  # values no later step reads
+    fused: tuple[str, ...] = ()  # the standard's operators that a step without a schema does at once
     spelled_out: Callable[[], Step | None] | None = None  # the same step, running the schema's function body instead
 
     # For these two, which every step of a large model takes, `replace` is too slow
@@ -51,6 +52,7 @@ class Step:
             self.injected,
             self.schema,
             releases,
+            self.fused,
             self.spelled_out,
         )
 

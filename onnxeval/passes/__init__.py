@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onnxeval.passes._rewrite import Known, Pass
+from onnxeval.passes._shapes import decided_by_shapes
 from onnxeval.passes.drop_identities import drop_identities
 from onnxeval.passes.fold_affine import fold_affine
 from onnxeval.passes.fold_constants import fold_constants
@@ -20,10 +21,11 @@ from onnxeval.passes.prepare import prepare
 from onnxeval.passes.recognise import recognise
 from onnxeval.passes.reuse_buffers import reuse_buffers
 from onnxeval.passes.share_results import share_results
+from onnxeval.passes.specialise import specialise
 from onnxeval.passes.use_native import use_native
 from onnxeval.plan import Plan, Step
 
-__all__ = ["PASSES", "Known", "optimise"]
+__all__ = ["PASSES", "Known", "decided_by_shapes", "optimise", "specialise"]
 
 #: What makes other steps of steps.
 REWRITES: tuple[Pass, ...] = (

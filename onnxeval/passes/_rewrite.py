@@ -78,6 +78,17 @@ def standard_step(like: Step, op: str, inputs: tuple[str, ...], output: str, **a
     )
 
 
+def without_dead(steps: Sequence[Step], needed: Iterable[str]) -> list[Step]:
+    """The steps that something needs."""
+    wanted = set(needed)
+    kept = []
+    for step in reversed(steps):
+        if any(name in wanted for name in step.outputs):
+            wanted.update(reads_of(step))
+            kept.append(step)
+    return kept[::-1]
+
+
 def rebuilt(plan: Plan, steps: Sequence[Step], constants: Mapping[str, Tensor]) -> Plan:
     """The plan with other steps and constants: lifetimes anew, and only the constants that are still read."""
     wanted = {*plan.outputs, *(name for step in steps for name in reads_of(step))}

@@ -172,4 +172,5 @@ def _as_step(chain: Sequence[Step]) -> Step:
         subgraphs={},
         injected=chain[0].injected,
         schema=None,
+        fused=tuple(op_type(step) for step in chain),
     )

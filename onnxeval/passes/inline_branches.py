@@ -8,7 +8,7 @@ from dataclasses import replace
 from onnxeval.dtypes import Tensor
 from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step
 from onnxeval.passes.fold_constants import fold_constants
-from onnxeval.plan import Plan, Step
+from onnxeval.plan import Plan, Step, TypedBody
 
 
 def inline_branches(plan: Plan, known: Known) -> Plan:
@@ -34,6 +34,9 @@ def _inlined(plan: Plan) -> Plan:
         made = {name for inner in branch.steps for name in inner.outputs}
         given = dict(zip(branch.outputs, step.outputs, strict=False))
         new.update({name: given[name] for name in made & given.keys() if given[name]})
+        if any(_locals_within(inner) & {*new.values()} for inner in branch.steps):
+            steps.append(step)
+            continue
         taken.update(new.values())
         constants.update({new[name]: value for name, value in branch.constants.items()})
         steps.extend(_renamed(inner, new, step.label) for inner in branch.steps)
@@ -48,16 +51,17 @@ def _inlined(plan: Plan) -> Plan:
 
 
 def _branch(step: Step, constants: Mapping[str, Tensor]) -> Plan | None:
-    """The branch that a step takes every time; None where that is not known.
-
-    Bodies inside a branch name what they capture, which nobody can rename: such a branch stays.
-    """
+    """The branch that a step takes every time; None where that is not known, or names inside it cannot change."""
     if op_type(step) != "If" or step.inputs[0] not in constants or constants[step.inputs[0]].size != 1:
         return None
     branch = step.subgraphs["then_branch" if constants[step.inputs[0]].item() else "else_branch"]
-    if not isinstance(branch, Plan) or any(inner.subgraphs for inner in branch.steps):
-        return None
-    return branch
+    return branch if isinstance(branch, Plan) and _is_compiled(branch) else None
+
+
+def _is_compiled(plan: Plan) -> bool:
+    """Whether every body within is a plan already, so that its names can change."""
+    bodies = [body for step in plan.steps for body in step.subgraphs.values()]
+    return all(isinstance(body, Plan) and _is_compiled(body) for body in bodies)
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -66,10 +70,39 @@ def _free_name(name: str, taken: set[str]) -> str:
     return name
 
 
-def _renamed(step: Step, new: Mapping[str, str], around: str) -> Step:
+def _locals_within(step: Step) -> set[str]:
+    """The names that the bodies of a step make, bodies inside them included."""
+    names: set[str] = set()
+    for body in step.subgraphs.values():
+        if isinstance(body, Plan):
+            names.update(body.inputs, body.constants)
+            for inner in body.steps:
+                names.update(inner.outputs)
+                names |= _locals_within(inner)
+    return names - {""}
+
+
+def _renamed(step: Step, new: Mapping[str, str], around: str = "") -> Step:
+    """The step on other names, in its bodies too."""
     return replace(
         step,
-        label=f"{around} > {step.label}",
+        label=f"{around} > {step.label}" if around else step.label,
         inputs=tuple([new.get(name, name) for name in step.inputs]),
         outputs=tuple([new.get(name, name) for name in step.outputs]),
+        releases=tuple([new.get(name, name) for name in step.releases]),
+        subgraphs={name: _with_captures(body, new) for name, body in step.subgraphs.items()},
+    )
+
+
+def _with_captures(body: Plan | TypedBody, new: Mapping[str, str]) -> Plan | TypedBody:
+    if not isinstance(body, Plan):
+        return body
+    own = {name: new[name] for name in body.captures if name in new}
+    if not own:
+        return body
+    return replace(
+        body,
+        captures=tuple(own.get(name, name) for name in body.captures),
+        outputs=tuple(own.get(name, name) for name in body.outputs),
+        steps=tuple(_renamed(step, own) for step in body.steps),
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step
+from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step, without_dead
 from onnxeval.plan import Plan, Step
 
 #: Operators that keep the elements in their order.
@@ -25,7 +25,7 @@ def merge_movements(plan: Plan, known: Known) -> Plan:
     steps = [work.rewritten(step) for step in plan.steps]
     if not work.changed:
         return plan
-    kept = _without_dead([step for step in steps if step is not None], work.needed)
+    kept = without_dead([step for step in steps if step is not None], work.needed)
     return rebuilt(plan, kept, {**plan.constants, **work.shapes})
 
 
@@ -118,16 +118,3 @@ class _Work:
             return source.dtype == result.dtype
         before = self.made.get(step.inputs[0])
         return before is not None and op_type(before) == "Cast" and before.attributes["to"] == step.attributes["to"]
-
-
-def _without_dead(steps: Sequence[Step], needed: set[str]) -> list[Step]:
-    """The steps that something needs."""
-    wanted = set(needed)
-    kept = []
-    for step in reversed(steps):
-        if any(name in wanted for name in step.outputs):
-            wanted.update(step.inputs)
-            for body in step.subgraphs.values():
-                wanted.update(body.captures)
-            kept.append(step)
-    return kept[::-1]

@@ -76,6 +76,7 @@ def _own(match: Match, kernel: Kernel, *names: str, **attributes: Any) -> Step:
         attributes=attributes,
         injected=frozenset(),
         schema=None,
+        fused=tuple(op_type(step) for step in match.steps),
         spelled_out=None,
     )
 

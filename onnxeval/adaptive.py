@@ -1,0 +1,106 @@
+"""Plans that adapt to inputs whose types and shapes come again: what follows from these alone is computed once.
+
+A run is watched: which values depend on types and shapes, and not on the numbers fed. The next run with the same gets
+a plan in which they are constants, and is watched in turn, until there is nothing more to win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.executor import evaluate, execute, run_step
+from onnxeval.limits import Run
+from onnxeval.passes import Known, decided_by_shapes, specialise
+from onnxeval.plan import Plan, Step
+from onnxeval.values import TensorType, Value
+
+#: For how many kinds of inputs a plan is kept, those that came last.
+_KEPT = 8
+
+#: Bytes of a value that is worth being a constant.
+_LARGEST = 1 << 16
+
+#: What tells kinds of inputs apart: names, element types and shapes, and the values of single integers and truths.
+Kind: TypeAlias = tuple[object, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _Watched:
+    """A plan for one kind of inputs, and what the last run showed to be so for all inputs of this kind."""
+
+    plan: Plan
+    settled: bool = False
+    types: dict[str, TensorType] = field(default_factory=dict)
+    values: dict[str, Tensor] = field(default_factory=dict)
+
+    def note(self, step: Step, outputs: tuple[Value, ...]) -> None:
+        """Take in what one step made."""
+        values_decided, shapes_decided = decided_by_shapes(step, self.values, self.types)
+        if not shapes_decided:
+            return
+        for name, value in zip(step.outputs, outputs, strict=True):
+            if name and isinstance(value, np.ndarray):
+                self.types[name] = TensorType(value.dtype, value.shape)
+                if values_decided and value.nbytes <= _LARGEST:
+                    self.values[name] = value
+
+
+class Adaptive:
+    """A plan, and those made of it for kinds of inputs that came again."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._general = plan
+        self._kinds: dict[Kind, _Watched] = {}
+
+    def execute(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
+        """Every output of the plan, by name, in its order."""
+        kind = kind_of(feeds)
+        watched = self._kinds.pop(kind, None)
+        if watched is None:
+            watched = _Watched(self._general)
+            if len(self._kinds) >= _KEPT:
+                del self._kinds[next(iter(self._kinds))]
+        self._kinds[kind] = watched  # the last one is the one used last
+        if watched.settled:
+            return execute(watched.plan, feeds, run)
+        if watched.types:
+            plan = specialise(watched.plan, Known(evaluate, watched.types), watched.values)
+            watched.settled = plan is watched.plan
+            watched.plan = plan
+        return self._watch(watched, feeds, run)
+
+    def _watch(self, watched: _Watched, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
+        perform = run.observe(run_step)
+
+        def noting(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, ...]:
+            outputs = perform(step, values, run)
+            watched.note(step, outputs)
+            return outputs
+
+        for name, value in {**watched.plan.constants, **feeds}.items():
+            if isinstance(value, np.ndarray):
+                watched.types[name] = TensorType(value.dtype, value.shape)
+                if name not in feeds or _is_decisive(value):
+                    watched.values[name] = value
+        return execute(watched.plan, feeds, run, perform=noting)
+
+
+def kind_of(feeds: Mapping[str, Value]) -> Kind:
+    """What a plan may rely on for these inputs."""
+    kind: list[Any] = []
+    for name, value in feeds.items():
+        if isinstance(value, np.ndarray):
+            kind += (name, value.dtype, value.shape, value.item() if _is_decisive(value) else None)
+        else:
+            kind += (name, type(value))
+    return tuple(kind)
+
+
+def _is_decisive(value: Tensor) -> bool:
+    """Whether the value itself belongs to the kind: a rate, a flag, a number of steps."""
+    return value.ndim == 0 and value.dtype.kind in "bi"

@@ -1,0 +1,70 @@
+"""Which operators' results have shapes that follow from the types and shapes of their inputs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from onnxeval.passes._rewrite import op_type
+from onnxeval.plan import Step
+
+#: Operators of ai.onnx whose shapes depend on what some inputs hold -> the places of these; None where on any of them.
+DECIDED_BY_VALUES: dict[str, tuple[int, ...] | None] = {
+    "AffineGrid": (1,),
+    "BlackmanWindow": (0,),
+    "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
+    "Compress": None,
+    "ConstantOfShape": (0,),
+    "DFT": (1, 2),
+    "Expand": (1,),
+    "HammingWindow": (0,),
+    "HannWindow": (0,),
+    "ImageDecoder": None,
+    "MaxUnpool": (2,),
+    "MelWeightMatrix": None,
+    "NonMaxSuppression": None,
+    "NonZero": None,
+    "OneHot": (1,),
+    "Pad": (1, 3),
+    "Range": None,
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "STFT": (1, 3),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "Squeeze": (1,),
+    "StringNormalizer": None,
+    "StringSplit": None,
+    "Tile": (1, 2),
+    "TopK": (1,),
+    "Unique": None,
+    "Unsqueeze": (1,),
+    "Upsample": (1,),
+    **{
+        f"Reduce{what}": (1,)
+        for what in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+    },
+}
+
+#: Operators whose results are no tensors, or do not read them as such.
+_OF_SEQUENCES = ("Sequence", "Optional", "SplitToSequence", "ConcatFromSequence")
+
+
+def decided_by_shapes(step: Step, values: Container[str], shapes: Container[str]) -> tuple[bool, bool]:
+    """Whether a step's results, and whether their types and shapes are decided before the run.
+
+    ``values`` are the names of values that are, ``shapes`` of those whose types and shapes are.
+    """
+    operators = step.fused or (op_type(step),)
+    given = [(place, name) for place, name in enumerate(step.inputs) if name]
+    if "" in operators or step.subgraphs or "rng" in step.injected or operators[0].startswith(_OF_SEQUENCES):
+        return False, False
+    if operators[0] in ("Shape", "Size") and step.inputs[0] in shapes:
+        return True, True
+    if all(name in values for _, name in given):
+        return True, True
+    for operator in operators:
+        places = DECIDED_BY_VALUES.get(operator, ())
+        if any(name not in values for place, name in given if places is None or place in places):
+            return False, False
+    return False, all(name in shapes for _, name in given)

@@ -1,0 +1,146 @@
+"""Plans for inputs that come again: what shapes decide is constant, what numbers decide is not."""
+
+import numpy as np
+import pytest
+from conformance.test_conformance import CASES, KNOWN_FAILURES, RANDOM
+from onnx import numpy_helper, parser
+from passes.plans import operators
+
+import onnxeval
+from onnxeval import adaptive
+from onnxeval.passes._shapes import DECIDED_BY_VALUES
+
+
+def model(body: str, inputs: str, outputs: str = "float y", constants: dict | None = None) -> onnxeval.Model:
+    proto = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g ({inputs}) => ({outputs}) {{ {body} }}')
+    for name, value in (constants or {}).items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    return onnxeval.load(proto)
+
+
+def plan_for(loaded: onnxeval.Model, feeds: dict):
+    (found,) = loaded._adaptives.values()
+    return found._kinds[adaptive.kind_of(feeds)].plan
+
+
+def same(loaded: onnxeval.Model, feeds: dict, times: int = 4) -> None:
+    wanted = loaded.run(feeds, reference=True)
+    for _ in range(times):
+        for name, value in loaded.run(feeds).items():
+            np.testing.assert_array_equal(value, wanted[name])
+
+
+def test_shape_arithmetic_is_done_once():
+    body = "s = Shape (x) n = Gather (s, zero) m = Mul (n, two) l = Unsqueeze (m, zeros) y = Reshape (x, l)"
+    constants = {"zero": np.array(0), "two": np.array(2), "zeros": np.array([0])}
+    loaded = model(body, "float[N,2] x", constants=constants)
+    for size in (3, 5, 3, 1):
+        same(loaded, {"x": np.arange(2 * size, dtype=np.float32).reshape(size, 2)})
+    assert operators(plan_for(loaded, {"x": np.zeros((5, 2), np.float32)})) == ["Reshape"]
+    assert len(operators(loaded.plan())) == 5
+
+
+def test_numbers_decide_what_they_decide():
+    body = "i = NonZero (x) s = Shape (i) y = Expand (one, s) z = ReduceSum (x)"
+    loaded = model(body, "float[N] x", "float y, float z", {"one": np.float32(1)})
+    for x in ([1, 0, 2], [1, 0, 0], [0, 0, 0], [1, 2, 3], [1, 2, 3]):
+        same(loaded, {"x": np.float32(x)})
+
+
+def test_a_shape_that_is_fed():
+    loaded = model("y = Reshape (x, s) t = Shape (y)", "float[N] x, int64[R] s", "float y, int64 t")
+    x = np.arange(6, dtype=np.float32)
+    for shape in ([2, 3], [3, 2], [6, 1], [-1, 2], [3, 2]):
+        same(loaded, {"x": x, "s": np.array(shape)})
+
+
+BRANCH = """y = If (c) <
+    then_branch = t () => (float a) {{ a = {one} }},
+    else_branch = e () => (float b) {{ b = {other} }}
+>"""
+
+
+def test_a_flag_that_decides_a_branch():
+    body = "c = Equal (rate, high) " + BRANCH.format(one="Exp (x)", other="Neg (x)")
+    loaded = model(body, "float[N] x, int64 rate", constants={"high": np.array(16000)})
+    for rate in (8000, 16000, 8000, 16000):
+        feeds = {"x": np.float32([1, 2]), "rate": np.array(rate)}
+        same(loaded, feeds)
+        assert operators(plan_for(loaded, feeds)) == ["Exp" if rate == 16000 else "Neg"]
+
+
+def test_branches_inside_branches():
+    inner = BRANCH.format(one="Mul (k, x)", other="Sub (k, x)").replace("y = ", "").replace("(c)", "(d)")
+    inner = inner.replace("t ()", "t2 ()").replace("e ()", "e2 ()").replace("a)", "a2)").replace("a =", "a2 =")
+    inner = inner.replace("b)", "b2)").replace("b =", "b2 =")
+    body = "c = Equal (rate, high) y = If (c) < then_branch = t () => (float a) { k = Exp (x) a = " + inner
+    body += "}, else_branch = e () => (float b) { b = Neg (x) } >"
+    loaded = model(body, "float[N] x, int64 rate, bool[M] d", constants={"high": np.array(16000)})
+    for d in (True, False):
+        feeds = {"x": np.float32([1, 2]), "rate": np.array(16000), "d": np.array([d])}
+        same(loaded, feeds)
+    assert operators(plan_for(loaded, feeds)) == ["Exp", "If"]
+
+
+def test_random_numbers_stay_random():
+    loaded = model("s = Shape (x) z = ConstantOfShape (s) r = RandomNormalLike (z) y = Add (r, x)", "float[N] x")
+    drawn = [loaded.run({"x": np.zeros(4, np.float32)})["y"].tobytes() for _ in range(5)]
+    assert len({*drawn}) == 5
+
+
+def test_results_that_shapes_decide_are_the_users_own():
+    loaded = model("y = Shape (x)", "float[N] x", "int64[R] y")
+    for _ in range(4):
+        assert loaded.run({"x": np.zeros(4, np.float32)})["y"].tolist() == [4]
+
+
+def test_only_so_many_are_kept():
+    loaded = model("s = Shape (x) y = Reshape (x, s)", "float[N] x")
+    for size in (*range(1, 20), 19, 19):
+        same(loaded, {"x": np.ones(size, np.float32)}, 1)
+    (found,) = loaded._adaptives.values()
+    assert len(found._kinds) == 8
+
+
+def test_values_asked_for_and_sequences():
+    loaded = model("s = Shape (x) q = SequenceConstruct (x, x) n = SequenceLength (q) y = Reshape (x, s)", "float[N] x")
+    for _ in range(3):
+        results = loaded.run({"x": np.ones(3, np.float32)}, ["s", "n", "y", "q"])
+        assert results["s"].tolist() == [3]
+        assert results["n"] == 2
+        assert len(results["q"]) == 2
+
+
+def shuffled(value, rng):
+    return rng.permuted(value.ravel()).reshape(value.shape)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, c in CASES.items() if c.kind == "node" and n not in RANDOM | KNOWN_FAILURES.keys())
+)
+def test_shapes_follow_from_shapes_alone(name):
+    """Other numbers in every input that is not listed as deciding shapes give results of the same types and shapes."""
+    case = CASES[name]
+    loaded = onnxeval.load(case.model)
+    steps = loaded.plan(reference=True).steps
+    inputs, _ = next(case.data_sets)
+    if len(steps) != 1 or steps[0].subgraphs or steps[0].schema is None or steps[0].schema.key.domain:
+        return
+    places = DECIDED_BY_VALUES.get(steps[0].schema.key.op_type, ())
+    if places is None or not all(isinstance(value, np.ndarray) for value in inputs):
+        return
+    rng = np.random.default_rng(0)
+    feeds, others = {}, {}
+    for entry, value in zip(loaded.inputs, inputs, strict=False):
+        feeds[entry.name] = value
+        decides = [place for place, read in enumerate(steps[0].inputs) if read == entry.name and place in places]
+        others[entry.name] = value if decides else shuffled(value, rng)
+    wanted = loaded.run(feeds, reference=True)
+    try:
+        results = loaded.run(others, reference=True)
+    except onnxeval.OnnxEvalError:
+        return  # the numbers do not go together
+    for one, other in zip(results.values(), wanted.values(), strict=True):
+        assert isinstance(one, np.ndarray) == isinstance(other, np.ndarray)
+        if isinstance(one, np.ndarray):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
