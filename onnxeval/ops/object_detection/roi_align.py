@@ -10,11 +10,14 @@ from math import ceil
 
 import numpy as np
 
-from onnxeval.dtypes import Tensor
+from onnxeval.dtypes import DType, Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._precision import in_float32
 from onnxeval.registry import op
 from onnxeval.values import shape_text
+
+#: Elements that the matrices of a region's means may have together.
+_SMALL = 1 << 20
 
 
 @op("RoiAlign", versions=(16, 22))
@@ -74,6 +77,11 @@ def roi_align(
         if not rows.size or not columns.size:
             y[region] = 0
             continue
+        if mode == "avg" and output_height * x.shape[2] + output_width * x.shape[3] <= _SMALL:
+            means = _means(x[batch], rows, columns, output_height, output_width)
+            if np.isfinite(means).all():  # the zeros of a matrix would make NaN of an infinity that lies near
+                y[region] = means
+                continue
         values = _between(_between(x[batch], rows, 1, allocate), columns, 2, allocate).reshape(cells)
         y[region] = values.mean(axis=(2, 4)) if mode == "avg" else values.max(axis=(2, 4))
     return y
@@ -115,6 +123,31 @@ def _points(start: float, stop: float, cells: int, ratio: int, shifted: bool, al
     points = allocate((cells * each,), np.float64)
     points[:] = np.arange(0.5, cells * each)
     return points * (length / max(1, cells * each)) + (start - 0.5 if shifted else start)
+
+
+def _means(x: Tensor, rows: Tensor, columns: Tensor, height: int, width: int) -> Tensor:
+    """(C, H, W) -> (C, height, width), the mean of the points of each cell, as a matrix product along each axis."""
+    top, by_row = _averaging(rows, height, x.shape[1], x.dtype)
+    left, by_column = _averaging(columns, width, x.shape[2], x.dtype)
+    seen = x[:, top : top + by_row.shape[1], left : left + by_column.shape[1]]
+    across = seen.reshape(-1, by_column.shape[1]) @ by_column.T
+    turned = across.reshape(len(x), by_row.shape[1], width).swapaxes(1, 2).reshape(-1, by_row.shape[1])
+    return (turned @ by_row.T).reshape(len(x), width, height).swapaxes(1, 2)
+
+
+def _averaging(points: Tensor, cells: int, size: int, dtype: DType) -> tuple[int, Tensor]:
+    """The first element of an axis that the points see, and how much each from there on counts in each cell."""
+    inner = np.clip(points, 0, size - 1)
+    below = inner.astype(np.int64)
+    above = np.minimum(below + 1, size - 1)
+    first = int(below.min())
+    span = int(above.max()) - first + 1
+    start = np.repeat(np.arange(cells), points.size // cells) * span - first
+    counts = ((points >= -1) & (points <= size)) * (cells / points.size)
+    fraction = inner - below
+    weights = np.bincount(start + below, counts * (1 - fraction), cells * span)
+    weights += np.bincount(start + above, counts * fraction, cells * span)
+    return first, weights.reshape(cells, span).astype(dtype)
 
 
 def _between(x: Tensor, points: Tensor, axis: int, allocate: Allocate) -> Tensor:
