@@ -17,7 +17,19 @@ from setuptools.errors import BaseError, CCompilerError
 NATIVE = Path("onnxeval/fast/native")
 
 #: Files that are compiled once for each instruction set, under names of its own; all others are compiled once.
-KERNELS = ("activations", "conv", "depthwise", "gemm", "patches", "rows", "table", "tile", "winograd")
+KERNELS = (
+    "activations",
+    "conv",
+    "depthwise",
+    "gemm",
+    "integers",
+    "patches",
+    "recurrent",
+    "rows",
+    "table",
+    "tile",
+    "winograd",
+)
 
 #: Instruction set -> what compiles for it, by architecture. tables.h has the same names.
 TIERS = {

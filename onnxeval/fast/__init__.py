@@ -30,6 +30,9 @@ _MODULES = {
     "onnxeval.ops.math.erf": "curves",
     "onnxeval.ops.math.rectifiers": "curves",
     "onnxeval.ops.math.sigmoids": "curves",
+    "onnxeval.ops.math.quantized_matmul": "integers",
+    "onnxeval.ops.rnn.lstm": "recurrent",
+    "onnxeval.ops.contrib.dynamic_quantize_lstm": "recurrent",
 }
 
 _BINDERS: dict[Kernel, Binder] = {}

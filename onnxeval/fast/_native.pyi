@@ -58,3 +58,27 @@ def convolve(
     left: int,
     /,
 ) -> None: ...
+
+class Integers:
+    def __new__(cls, matrix: Tensor, zero_points: Tensor, /) -> Integers: ...
+
+def multiply_integers(
+    a: Tensor,
+    a_zero: Tensor,
+    b: Integers,
+    out: Tensor,
+    row_scale: float,
+    column_scale: Tensor | None,
+    bias: Tensor | None,
+    /,
+) -> None: ...
+def lstm(
+    projected: Tensor,
+    recurrences: tuple[Matrix, ...] | tuple[Integers, ...],
+    scales: Tensor | None,
+    states: Tensor,
+    memory: Tensor,
+    outputs: Tensor,
+    backwards: bytes,
+    /,
+) -> None: ...

@@ -120,6 +120,12 @@ PyObject *py_convolve(PyObject *Py_UNUSED(module), PyObject *const *arguments, P
     g->taps_x = w[3];
     g->rows = out->shape[2];
     g->columns = out->shape[3];
+    if (g->width == 1 && g->taps_x == 1 && g->columns == 1 && !g->left) { /* one column: the lanes go along it */
+        g->width = g->height, g->taps_x = g->taps_y, g->columns = g->rows, g->left = g->top;
+        g->stride_x = g->stride_y, g->dilation_x = g->dilation_y;
+        g->height = g->taps_y = g->rows = g->stride_y = g->dilation_y = 1;
+        g->top = 0;
+    }
     float *bias, *residual;
     if (take_floats(&held, arguments[3], w[0], 0, "the bias", &bias) ||
         take_floats(&held, arguments[4], count_of(out), 0, "the residual", &residual) ||

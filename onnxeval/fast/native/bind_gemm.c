@@ -2,14 +2,6 @@
 
 #include <stdlib.h>
 
-/* A right factor of many products, packed once. */
-typedef struct {
-    PyObject_HEAD
-    const Kernels *kernels;
-    long k, n;
-    float *packed;
-} Matrix;
-
 static PyObject *matrix_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(keywords)) {
     PyObject *object;
     if (!PyArg_ParseTuple(arguments, "O", &object)) return NULL;

@@ -36,9 +36,26 @@ int take_activation(PyObject *const *arguments, Activation *);
 int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function);
 PyObject *finish(int status);
 
-extern PyTypeObject MatrixType, FiltersType;
+/* A right factor of many products, packed once. */
+typedef struct {
+    PyObject_HEAD
+    const Kernels *kernels;
+    long k, n;
+    float *packed;
+} Matrix;
+
+/* The same, of 8-bit integers. */
+typedef struct {
+    PyObject_HEAD
+    const Kernels *kernels;
+    IntegerMatrix matrix;
+} Integers8;
+
+extern PyTypeObject MatrixType, FiltersType, IntegersType;
 PyObject *py_multiply(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_convolve(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_multiply_integers(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_lstm(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_activate(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_softmax(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_layer_norm(PyObject *, PyObject *const *, Py_ssize_t);

@@ -81,6 +81,41 @@ typedef struct {
     float epsilon;
 } Rows;
 
+/* A matrix of 8-bit integers, each of which stands for its distance to the zero point of its column. */
+typedef struct {
+    long k, n;
+    int32_t *words;      /* packed by `pack_integers` */
+    int32_t *sums, *zero; /* of each column: the sum of its integers, its zero point; both as they are packed, signed */
+} IntegerMatrix;
+
+/* Rows of 8-bit integers times such a matrix, exactly but that sums wrap around. `flip` turns the bits of signed rows into
+   those of unsigned ones 128 higher: 0x80, or 0 where they are unsigned already. */
+typedef struct {
+    long m;
+    const uint8_t *a;
+    uint8_t flip;
+    const int32_t *a_zero; /* of each row, of the unsigned numbers */
+    const IntegerMatrix *b;
+    int32_t *sums; /* (m, n): the result */
+    /* Where it is not NULL: the sums times row_scale times column_scale, plus bias or residual, instead. */
+    float *scaled;
+    float row_scale;
+    const float *column_scale; /* of each column */
+    const float *column_bias, *residual;
+} IntegerProduct;
+
+/* The steps of an LSTM with the usual activations: gates in the order input, output, forget, cell. */
+typedef struct {
+    long steps, directions, batch, hidden;
+    const float *projected;          /* (directions, steps, batch, 4 * hidden): input and all biases */
+    const unsigned char *backwards;  /* of each direction: whether time runs backwards */
+    const float *const *packed;      /* of each direction: (hidden, 4 * hidden), or NULL */
+    const IntegerMatrix *const *integers; /* with what is quantized at each step, or NULL */
+    const float *column_scales;      /* (directions, 4 * hidden), of the integers */
+    float *states, *memory;          /* (directions, batch, hidden): the first ones, then the last */
+    float *outputs;                  /* (steps, directions, batch, hidden) */
+} Lstm;
+
 typedef struct {
     const char *name;
     /* 0, or -1 where there is not enough memory. */
@@ -92,6 +127,10 @@ typedef struct {
     /* 0; 1 where another method must do it, BY_PIXELS, as something is not finite; -1 where there is not enough memory. */
     int (*pack_filters)(float *packed, const float *w, const Geometry *, Method);
     int (*convolve)(const Convolution *, Method);
+    size_t (*packed_integers_words)(long k, long n);
+    void (*pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
+    int (*multiply_integers)(const IntegerProduct *);
+    int (*run_lstm)(const Lstm *);
     void (*activate)(const Activation *, const float *x, float *y, long n);
     void (*softmax)(const Rows *, int logarithm);
     void (*layer_norm)(const Rows *, int centred);

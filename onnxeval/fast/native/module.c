@@ -80,6 +80,8 @@ static PyMethodDef methods[] = {
     {"close", py_close, METH_NOARGS, NULL},
     {"multiply", FAST(py_multiply)},
     {"convolve", FAST(py_convolve)},
+    {"multiply_integers", FAST(py_multiply_integers)},
+    {"lstm", FAST(py_lstm)},
     {"activate", FAST(py_activate)},
     {"softmax", FAST(py_softmax)},
     {"layer_norm", FAST(py_layer_norm)},
@@ -104,6 +106,7 @@ PyMODINIT_FUNC PyInit__native(void) {
     }
     if (pool_open()) return PyErr_NoMemory();
     PyObject *module = PyModule_Create(&definition);
-    if (module && (PyModule_AddType(module, &MatrixType) || PyModule_AddType(module, &FiltersType))) Py_CLEAR(module);
+    if (module && (PyModule_AddType(module, &MatrixType) || PyModule_AddType(module, &FiltersType) ||
+                   PyModule_AddType(module, &IntegersType))) Py_CLEAR(module);
     return module;
 }

@@ -22,7 +22,7 @@ void pool_close(void);
 
 /* Memory of the calling thread, 64-byte aligned, kept from call to call and freed with the thread; slots are apart. NULL
    where there is no memory left. What it held before is lost when it grows. */
-enum { SCRATCH_PANELS, SCRATCH_TILES, SCRATCH_REGION, SCRATCH_SLOTS };
+enum { SCRATCH_PANELS, SCRATCH_TILES, SCRATCH_REGION, SCRATCH_STEPS, SCRATCH_SLOTS };
 float *scratch(int slot, size_t floats);
 
 #endif

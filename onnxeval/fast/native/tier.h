@@ -9,6 +9,10 @@ int NAMED(multiply)(const Product *);
 size_t NAMED(packed_matrix_floats)(long k, long n);
 void NAMED(pack_matrix)(float *packed, const float *b, ptrdiff_t b_step, ptrdiff_t b_column, long k, long n);
 
+size_t NAMED(packed_integers_words)(long k, long n);
+void NAMED(pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
+int NAMED(multiply_integers)(const IntegerProduct *);
+int NAMED(run_lstm)(const Lstm *);
 void NAMED(softmax)(const Rows *, int logarithm);
 void NAMED(layer_norm)(const Rows *, int centred);
 

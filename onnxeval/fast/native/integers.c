@@ -1,0 +1,174 @@
+/* Products of 8-bit integers: groups of them lie in words of 32 bits, which one instruction multiplies and adds up, exactly. */
+#include "pool.h"
+#include "tier.h"
+
+#define SMALL 400000 /* multiplications that no second thread is woken for */
+
+typedef int32_t LooseWords __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+INLINE Integers load_words(const int32_t *p) { return *(const LooseWords *)p; }
+INLINE void store_words(int32_t *p, Integers v) { *(LooseWords *)p = v; }
+INLINE Integers all_words(int32_t x) { return x - (Integers){0}; }
+
+/* Four unsigned times four signed bytes where there is an instruction for that, else two times two 16-bit integers: an
+   instruction for bytes that saturates in between would not be exact. */
+#if defined(__AVX512VNNI__)
+#define GROUP 4
+#else
+#define GROUP 2
+#endif
+
+INLINE Integers multiply_add(Integers sum, Integers a, Integers b) {
+#if defined(__AVX512VNNI__)
+    return (Integers)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#elif defined(__AVX512F__)
+    return sum + (Integers)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    return sum + (Integers)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+    return sum + (Integers)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+/* The word of up to GROUP bytes, the others zero. */
+INLINE int32_t word_of(const uint8_t *bytes, ptrdiff_t step, long count, uint8_t flip, const int is_signed) {
+    uint32_t word = 0;
+    for (long i = 0; i < count; i++) {
+        const uint8_t byte = bytes[i * step] ^ flip;
+        if (GROUP == 4)
+            word |= (uint32_t)byte << (8 * i);
+        else
+            word |= (uint32_t)(uint16_t)(is_signed ? (int16_t)(int8_t)byte : (int16_t)byte) << (16 * i);
+    }
+    return (int32_t)word;
+}
+
+size_t NAMED(packed_integers_words)(long k, long n) {
+    return (size_t)CEIL_DIV(n, LANES) * LANES * (size_t)CEIL_DIV(k, GROUP);
+}
+
+void NAMED(pack_integers)(IntegerMatrix *matrix, const uint8_t *b, uint8_t flip, long k, long n) {
+    const long groups = CEIL_DIV(k, GROUP);
+    int32_t *to = matrix->words;
+    for (long j0 = 0; j0 < n; j0 += PANEL) {
+        const long columns = MINIMUM(PANEL, n - j0), width = CEIL_DIV(columns, LANES) * LANES;
+        for (long group = 0; group < groups; group++)
+            for (long j = 0; j < width; j++)
+                *to++ = j < columns ? word_of(b + group * GROUP * n + j0 + j, n, MINIMUM(GROUP, k - group * GROUP), flip, 1) : 0;
+    }
+    for (long j = 0; j < n; j++) {
+        uint32_t sum = 0;
+        for (long row = 0; row < k; row++) sum += (uint32_t)(int32_t)(int8_t)(b[row * n + j] ^ flip);
+        matrix->sums[j] = (int32_t)sum;
+    }
+}
+
+INLINE void word_tile(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long groups, int32_t *to, ptrdiff_t to_row,
+                      const int rows, const int vectors) {
+    Integers sum[TILE_ROWS][TILE_VECTORS];
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = (Integers){0};
+    for (long group = 0; group < groups; group++, a++, b += vectors * LANES) {
+        Integers right[TILE_VECTORS];
+        UNROLL for (int j = 0; j < vectors; j++) right[j] = load_words(b + j * LANES);
+        UNROLL for (int i = 0; i < rows; i++) {
+            Integers left = all_words(a[i * a_row]);
+            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = multiply_add(sum[i][j], left, right[j]);
+        }
+    }
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
+        store_words(to + i * to_row + j * LANES, sum[i][j]);
+}
+
+#define TILES(vectors) \
+    static void tiles_##vectors(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long groups, int32_t *to, long rows) { \
+        switch (rows) { \
+            case 1: word_tile(a, a_row, b, groups, to, PANEL, 1, vectors); return; \
+            case 2: word_tile(a, a_row, b, groups, to, PANEL, 2, vectors); return; \
+            case 3: word_tile(a, a_row, b, groups, to, PANEL, 3, vectors); return; \
+            default: word_tile(a, a_row, b, groups, to, PANEL, 4, vectors); \
+        } \
+    }
+TILES(1)
+TILES(2)
+#if TILE_VECTORS == 3
+TILES(3)
+#endif
+#define BLOCK_ROWS 4
+
+typedef struct {
+    const IntegerProduct *p;
+    const int32_t *words, *row_sums;
+    long groups, panels, panel_parts, row_parts;
+} Job;
+
+/* Sums of products of the integers become those of their distances, row i and columns j0 to j0 + columns. */
+static void finish_row(const Job *job, const int32_t *raw, long i, long j0, long columns) {
+    const IntegerProduct *p = job->p;
+    const IntegerMatrix *b = p->b;
+    const uint32_t zero = (uint32_t)p->a_zero[i];
+    const uint32_t rows = (uint32_t)job->row_sums[i] - (uint32_t)b->k * zero;
+    for (long j = 0; j < columns; j++) {
+        const uint32_t sum = (uint32_t)raw[j] - zero * (uint32_t)b->sums[j0 + j] - rows * (uint32_t)b->zero[j0 + j];
+        const ptrdiff_t at = i * b->n + j0 + j;
+        if (!p->scaled) {
+            p->sums[at] = (int32_t)sum;
+            continue;
+        }
+        float value = (float)(int32_t)sum * (p->row_scale * p->column_scale[j0 + j]);
+        if (p->column_bias) value += p->column_bias[j0 + j];
+        if (p->residual) value += p->residual[at];
+        p->scaled[at] = value;
+    }
+}
+
+static void integers_task(void *context, long ticket) {
+    const Job *job = context;
+    const IntegerProduct *p = job->p;
+    const long part = ticket % job->panel_parts, rows_part = ticket / job->panel_parts;
+    const long units = CEIL_DIV(p->m, BLOCK_ROWS);
+    const long first = units * rows_part / job->row_parts * BLOCK_ROWS;
+    const long last = MINIMUM(p->m, units * (rows_part + 1) / job->row_parts * BLOCK_ROWS);
+    int32_t raw[BLOCK_ROWS * PANEL];
+    for (long panel = job->panels * part / job->panel_parts; panel < job->panels * (part + 1) / job->panel_parts; panel++) {
+        const long j0 = panel * PANEL, columns = MINIMUM(PANEL, p->b->n - j0), vectors = CEIL_DIV(columns, LANES);
+        const int32_t *b = p->b->words + j0 * job->groups;
+        for (long i = first; i < last; i += BLOCK_ROWS) {
+            const long rows = MINIMUM(BLOCK_ROWS, last - i);
+            const int32_t *a = job->words + i * job->groups;
+            if (vectors == 1) tiles_1(a, job->groups, b, job->groups, raw, rows);
+            else if (vectors == 2) tiles_2(a, job->groups, b, job->groups, raw, rows);
+#if TILE_VECTORS == 3
+            else tiles_3(a, job->groups, b, job->groups, raw, rows);
+#endif
+            for (long u = 0; u < rows; u++) finish_row(job, raw + u * PANEL, i + u, j0, columns);
+        }
+    }
+}
+
+int NAMED(multiply_integers)(const IntegerProduct *p) {
+    const long k = p->b->k, groups = CEIL_DIV(k, GROUP);
+    if (!p->m || !p->b->n) return 0;
+    int32_t *words = (int32_t *)scratch(SCRATCH_REGION, (size_t)(p->m * (groups + 1)));
+    if (!words) return -1;
+    int32_t *row_sums = words + p->m * groups;
+    for (long i = 0; i < p->m; i++) {
+        const uint8_t *a = p->a + i * k;
+        int32_t *to = words + i * groups;
+        uint32_t sum = 0;
+        for (long j = 0; j < k; j++) sum += (uint8_t)(a[j] ^ p->flip);
+        row_sums[i] = (int32_t)sum;
+        for (long group = 0; group < k / GROUP; group++) to[group] = word_of(a + group * GROUP, 1, GROUP, p->flip, 0);
+        if (k % GROUP) to[groups - 1] = word_of(a + (groups - 1) * GROUP, 1, k % GROUP, p->flip, 0);
+    }
+    Job job = {p, words, row_sums, groups, CEIL_DIV(p->b->n, PANEL), 1, 1};
+    const double work = (double)p->m * (double)k * (double)p->b->n;
+    const long wanted = work < SMALL ? 1 : 4 * pool_threads();
+    job.panel_parts = MINIMUM(wanted, job.panels);
+    job.row_parts = MAXIMUM(1, MINIMUM(CEIL_DIV(wanted, job.panel_parts), CEIL_DIV(p->m, BLOCK_ROWS)));
+    if (wanted == 1)
+        integers_task(&job, 0);
+    else
+        pool_run(integers_task, &job, job.panel_parts * job.row_parts);
+    return 0;
+}

@@ -1,0 +1,160 @@
+"""LSTM with constant weights and the usual activations, all steps in one call, quantized ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.fast import replaces
+from onnxeval.fast._checks import contiguous, is_float32, known_float32
+from onnxeval.fast.activations import IDENTITY
+from onnxeval.fast.engine import native
+from onnxeval.fast.integers import packed_integers
+from onnxeval.ops.contrib.dynamic_quantize_lstm import dynamic_quantize_lstm
+from onnxeval.ops.rnn.lstm import lstm
+from onnxeval.registry import Kernel
+
+_BACKWARDS = {"forward": b"\0", "reverse": b"\1", "bidirectional": b"\0\1"}
+_USUAL = ("Sigmoid", "Tanh", "Tanh")
+
+
+@replaces(lstm)
+def bind_lstm(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
+    """LSTM of float32."""
+    kernels = native()
+    assert kernels is not None
+    weights, recurrence = constants[1:3]
+    if weights is None or recurrence is None or not (known_float32(weights) and known_float32(recurrence)):
+        return None
+    backwards = _backwards(attributes, weights, recurrence)
+    if backwards is None or weights.shape[:2] != recurrence.shape[:2] or recurrence.shape[1] != 4 * recurrence.shape[2]:
+        return None
+    into = tuple(kernels.Matrix(each.T) for each in weights)
+    across = tuple(kernels.Matrix(each.T) for each in recurrence)
+    hidden = recurrence.shape[2]
+
+    def stepped(x: Tensor, w: Tensor, r: Tensor, *rest: Tensor | None, **given: Any) -> Any:
+        bias, lengths, initial_h, initial_c, peepholes = (*rest, *(None,) * 5)[:5]
+        states = _states(x, w.shape[2], len(into), hidden, (initial_h, initial_c), bias)
+        if states is None or lengths is not None or peepholes is not None:
+            return lstm(x, w, r, *rest, **given)
+        steps, batch, features = x.shape
+        biases = _biases(bias, len(into), hidden)
+        rows = contiguous(x).reshape(steps * batch, features)
+        projected = np.empty((len(into), steps, batch, 4 * hidden), np.float32)
+        for direction, matrix in enumerate(into):
+            target = projected[direction].reshape(steps * batch, 4 * hidden)
+            kernels.multiply(rows, matrix, target, None, biases[direction], None, *IDENTITY)
+        outputs = np.empty((steps, len(into), batch, hidden), np.float32)
+        kernels.lstm(projected, across, None, *states, outputs, backwards)
+        return outputs, *states
+
+    return stepped
+
+
+@replaces(dynamic_quantize_lstm)
+def bind_dynamic_quantize_lstm(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
+    """DynamicQuantizeLSTM: what is quantized at each step meets the weights as integers."""
+    kernels = native()
+    assert kernels is not None
+    weights, recurrence = constants[1:3]
+    if weights is None or recurrence is None:
+        return None
+    backwards = _backwards(attributes, weights, recurrence)
+    directions, hidden, width = recurrence.shape if recurrence.ndim == 3 else (0, 0, 1)
+    if backwards is None or weights.shape[::2] != (directions, width) or width != 4 * hidden:
+        return None
+    into, into_scale = _quantized(weights, constants[8], constants[9])
+    across, across_scale = _quantized(recurrence, constants[10], constants[11])
+    if into is None or across is None:
+        return None
+
+    def stepped(x: Tensor, w: Tensor, r: Tensor, *rest: Any, **given: Any) -> Any:
+        bias, lengths, initial_h, initial_c, peepholes = rest[:5]
+        states = _states(x, w.shape[1], directions, hidden, (initial_h, initial_c), bias)
+        codes = None if states is None else _dynamically_quantized(x)
+        if states is None or codes is None or lengths is not None or peepholes is not None:
+            return dynamic_quantize_lstm(x, w, r, *rest, **given)
+        steps, batch, features = x.shape
+        biases = _biases(bias, directions, hidden)
+        rows, scale, zero = codes
+        zeros = np.full(steps * batch, zero, np.int32)
+        projected = np.empty((directions, steps, batch, width), np.float32)
+        for d, matrix in enumerate(into):
+            target = projected[d].reshape(steps * batch, width)
+            rows = rows.reshape(steps * batch, features)
+            kernels.multiply_integers(rows, zeros, matrix, target, scale, into_scale[d], biases[d])
+        outputs = np.empty((steps, directions, batch, hidden), np.float32)
+        kernels.lstm(projected, across, across_scale, *states, outputs, backwards)
+        return outputs, *states
+
+    return stepped
+
+
+def _backwards(attributes: Mapping[str, Any], weights: Tensor, recurrence: Tensor) -> bytes | None:
+    """Which directions go backwards; None where the node asks for anything else than the compiled steps do."""
+    backwards = _BACKWARDS.get(attributes.get("direction") or "forward")
+    activations = attributes.get("activations")
+    if backwards is None or weights.ndim != 3 or recurrence.ndim != 3 or not (weights.size and recurrence.size):
+        return None
+    if len(weights) != len(backwards) or len(recurrence) != len(backwards):
+        return None
+    usual = activations is None or tuple(activations) == _USUAL * len(backwards)
+    plain = not (attributes.get("clip") or attributes.get("input_forget") or attributes.get("layout"))
+    own = attributes.get("activation_alpha") or attributes.get("activation_beta")
+    hidden = attributes.get("hidden_size")
+    fits = hidden is None or hidden in recurrence.shape[1:]
+    return backwards if usual and plain and not own and fits else None
+
+
+def _states(
+    x: Tensor, features: int, directions: int, hidden: int, initial: Sequence[Tensor | None], bias: Tensor | None
+) -> tuple[Tensor, Tensor] | None:
+    """The first states, to be written over; None where an input is not as it must be."""
+    if not is_float32(x) or x.ndim != 3 or x.shape[2] != features or not x.size:
+        return None
+    if bias is not None and not (is_float32(bias) and bias.shape == (directions, 8 * hidden)):
+        return None
+    shape = (directions, x.shape[1], hidden)
+    states = []
+    for state in initial:
+        if state is not None and not (is_float32(state) and state.shape == shape):
+            return None
+        states.append(np.zeros(shape, np.float32) if state is None else np.array(state, order="C"))
+    return states[0], states[1]
+
+
+def _biases(bias: Tensor | None, directions: int, hidden: int) -> Tensor:
+    """Those of the input and of the recurrence together."""
+    if bias is None:
+        return np.zeros((directions, 4 * hidden), np.float32)
+    return bias[:, : 4 * hidden] + bias[:, 4 * hidden :]
+
+
+def _quantized(matrices: Tensor, scale: Tensor | None, zero_point: Tensor | None) -> tuple[Any, Any]:
+    """The packed matrix of each direction, and the scale of each of its columns; (None, None) where they do not fit."""
+    shapes = (matrices.shape[:1], matrices.shape[::2])
+    if scale is None or zero_point is None or not known_float32(scale):
+        return None, None
+    if scale.shape not in shapes or zero_point.shape not in shapes:
+        return None, None
+    packed = tuple(packed_integers(each, zero) for each, zero in zip(matrices, zero_point, strict=True))
+    if any(each is None for each in packed):
+        return None, None
+    scales = np.broadcast_to(scale.reshape(len(matrices), -1), matrices.shape[::2])
+    return packed, np.ascontiguousarray(scales, np.float32)
+
+
+def _dynamically_quantized(x: Tensor) -> tuple[Tensor, float, int] | None:
+    """Bytes, their scale and zero point; None where there is no scale."""
+    low, high = min(np.float32(0), x.min()), max(np.float32(0), x.max())
+    scale = np.float32((high - low) / np.float32(255))
+    if not (0 < scale < np.inf):
+        return None
+    zero = np.rint(-low / scale)
+    steps = np.rint(x / scale)
+    steps += zero
+    return np.clip(steps, 0, 255).astype(np.uint8), float(scale), int(zero)
