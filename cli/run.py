@@ -97,8 +97,8 @@ def run(
       onnxeval run model.onnx -i x.npy -o '*conv*'    values inside the graph
       onnxeval run model.onnx -i x.npy --save y.npz   keep the outputs
       onnxeval run model.onnx --random --dim N=4      inputs made up
-      onnxeval run model.onnx -i x.npy --expect y.npy compare them
-      onnxeval run model.onnx -i rand: --stats        ranges, histograms
+      onnxeval run model.onnx -i x.npy --expect y.npy  exit code 1 if not
+      onnxeval run model.onnx -i 'rand:[1,3]' --stats   ranges, histograms
       onnxeval run a.onnx -i x.npy --save - | onnxeval run b.onnx -i -
       onnxeval run model.onnx -i x.npy --ops mine.py  operators of your own
       onnxeval run model.onnx -i x.npy --format json | jq '.outputs[0].data'

@@ -17,7 +17,7 @@ from onnxeval.dtypes import STRING, DType, Tensor, integer_range, is_integer, na
 from onnxeval.ops._cast import convert
 from onnxeval.values import OptionalType, TensorType, Value, ValueType, check_countable
 
-from .literals import parse_json, tensor_of
+from .literals import narrowed, parse_json, tensor_of
 from .source import Reading, Source
 from .typetext import parse_tensor_type
 
@@ -109,11 +109,15 @@ def _ramp(shape: tuple[int, ...], dtype: DType, numbers: list[float], _rng: np.r
         return ramp.astype(dtype).reshape(shape)
     if is_integer(dtype) or dtype.kind == "b":
         raise ValueError(f"the steps are no {name_of(dtype)}")
-    return _floats(start + step * np.arange(count, dtype=np.float64), dtype).reshape(shape)
+    ramp = start + step * np.arange(count, dtype=np.float64)
+    return (ramp.astype(dtype) if dtype.kind == "c" else narrowed(ramp, dtype)).reshape(shape)
 
 
 def _constant(number: int) -> Callable[[tuple[int, ...], DType, list[float], np.random.Generator], Tensor]:
-    return lambda shape, dtype, _numbers, _rng: np.full(shape, number, dtype)
+    def fill(shape: tuple[int, ...], dtype: DType, _numbers: list[float], _rng: np.random.Generator) -> Tensor:
+        return np.full(shape, bool(number) if dtype.kind == "b" else _element(str(number), dtype), dtype)
+
+    return fill
 
 
 def _drawn(draw: Callable[[tuple[int, ...]], Tensor], shape: tuple[int, ...], dtype: DType) -> Tensor:

@@ -112,7 +112,7 @@ def _array(elements: list[Any], dtype: DType) -> Tensor:
         return np.array([_expect(flag, bool, "true or false") for flag in elements], bool)
     if dtype.kind == "c":
         pairs = [(_float(e[0]), _float(e[1])) if _is_pair(e) else (_float(e), 0.0) for e in elements]
-        return _narrow(np.array(pairs, np.float64).reshape(-1), np.empty(0, dtype).real.dtype).view(dtype)
+        return narrowed(np.array(pairs, np.float64).reshape(-1), np.empty(0, dtype).real.dtype).view(dtype)
     if is_integer(dtype):
         low, high = integer_range(dtype)
         for number in elements:
@@ -123,7 +123,7 @@ def _array(elements: list[Any], dtype: DType) -> Tensor:
         wide = np.array(elements, np.uint64 if low == 0 else np.int64)
         return wide.astype(dtype)
     if is_float(dtype):
-        return _narrow(np.array([_float(number) for number in elements], np.float64), dtype)
+        return narrowed(np.array([_float(number) for number in elements], np.float64), dtype)
     raise ValueError(f"values of {name_of(dtype)} cannot be typed")
 
 
@@ -135,7 +135,7 @@ def _float(number: Any) -> float:
     return float(number)
 
 
-def _narrow(wide: Tensor, dtype: DType) -> Tensor:
+def narrowed(wide: Tensor, dtype: DType) -> Tensor:
     """Round once to the declared type; what is too large for it, or special and unknown to it, is refused."""
     from onnxeval.ops._cast import convert
 

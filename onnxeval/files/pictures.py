@@ -202,7 +202,7 @@ def as_picture(value: Value, *, stretch: bool = False) -> tuple[Tensor, str]:
     pixels = comparable(value).reshape(shape)
     if pixels.ndim == 2:
         pixels = pixels[:, :, None]
-    elif pixels.ndim == 3 and pixels.shape[0] in _CHANNELS:
+    elif pixels.ndim == 3 and pixels.shape[0] in _CHANNELS and not (pixels.shape[0] != 3 and pixels.shape[2] == 3):
         pixels = pixels.transpose(1, 2, 0)
     elif pixels.ndim != 3 or pixels.shape[2] not in _CHANNELS:
         raise ValueError(f"is {name_of(value.dtype)}{shape_text(value.shape)}, which axis would be its channels?")

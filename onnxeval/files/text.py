@@ -49,9 +49,6 @@ class Table(Source):
             self._rows = _rows(text, self._delimiter)
             if not self._rows:
                 raise ValueError("holds no rows")
-            for place, row in enumerate(self._rows, 1):
-                if len(row) != len(self._rows[0]):
-                    raise ValueError(f"row {place} has {len(row)} columns, the first has {len(self._rows[0])}")
             self._columns = _column_names(self._rows)
 
     def names(self) -> list[str] | None:
@@ -63,6 +60,8 @@ class Table(Source):
     def member(self, name: str) -> Source:
         if name not in self._columns:
             raise self.error(f"there is no column {name!r} in it", f"it has: {', '.join(self._columns) or 'no names'}")
+        with self.failures():
+            _refuse_ragged(self._rows)
         place = self._columns.index(name)
         return Column(self, name, [[row[place]] for row in self._rows[1:]])
 
@@ -70,7 +69,10 @@ class Table(Source):
         if self.names() is not None:
             return self.member(name).read(name, wanted)
         if not _is_text(wanted):
+            _refuse_ragged(self._rows)
             return as_tensor(self._rows[1:] if self._columns else self._rows, wanted)
+        if self._delimiter:
+            _refuse_ragged(self._rows)
         # what looks like names may be text too
         return as_tensor(self._rows if self._delimiter else [[line] for line in self._lines], wanted)
 
@@ -105,6 +107,12 @@ def _rows(text: str, delimiter: str | None) -> list[list[str]]:
     return [
         [cell.strip() for cell in row] for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row
     ]
+
+
+def _refuse_ragged(rows: list[list[str]]) -> None:
+    for place, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"row {place} has {len(row)} columns, the first has {len(rows[0])}")
 
 
 def _column_names(rows: list[list[str]]) -> list[str]:
