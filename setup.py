@@ -24,6 +24,7 @@ KERNELS = (
     "gemm",
     "integers",
     "patches",
+    "pooling",
     "recurrent",
     "rows",
     "table",

@@ -82,3 +82,18 @@ def lstm(
     backwards: bytes,
     /,
 ) -> None: ...
+def pool(
+    x: Tensor,
+    out: Tensor,
+    row_counts: Tensor | None,
+    column_counts: Tensor | None,
+    taps_y: int,
+    taps_x: int,
+    stride_y: int,
+    stride_x: int,
+    dilation_y: int,
+    dilation_x: int,
+    top: int,
+    left: int,
+    /,
+) -> None: ...

@@ -150,3 +150,49 @@ done:
     release(&held);
     return result;
 }
+
+/* pool(x, out, row_counts, column_counts, taps_y, taps_x, stride_y, stride_x, dilation_y, dilation_x, top, left): x and out of
+   four axes; the maximum where there are no counts */
+PyObject *py_pool(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 12, "pool")) return NULL;
+    Buffers held = {.count = 0};
+    Pool p = {0};
+    Geometry *g = &p.g;
+    PyObject *result = NULL;
+    const Py_buffer *x = take(&held, arguments[0], "f", 0, "x");
+    const Py_buffer *out = x ? take(&held, arguments[1], "f", WRITTEN, "out") : NULL;
+    if (!out || take_numbers(arguments + 6, g)) goto done;
+    g->taps_y = PyLong_AsLong(arguments[4]);
+    g->taps_x = PyLong_AsLong(arguments[5]);
+    if (PyErr_Occurred()) goto done;
+    if (x->ndim != 4 || out->ndim != 4 || memcmp(x->shape, out->shape, 2 * sizeof *x->shape) || !count_of(x) ||
+        !count_of(out) || g->taps_y < 1 || g->taps_x < 1 || g->taps_y > INT32_MAX || g->taps_x > INT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "the shapes of x, the window and out do not fit together");
+        goto done;
+    }
+    g->batch = x->shape[0] * x->shape[1];
+    g->height = x->shape[2];
+    g->width = x->shape[3];
+    g->rows = out->shape[2];
+    g->columns = out->shape[3];
+    float *counts[2];
+    if (take_floats(&held, arguments[2], g->rows, 0, "the row counts", &counts[0]) ||
+        take_floats(&held, arguments[3], g->columns, 0, "the column counts", &counts[1]))
+        goto done;
+    if (!counts[0] != !counts[1]) {
+        PyErr_SetString(PyExc_TypeError, "there are counts of one axis alone");
+        goto done;
+    }
+    p.row_counts = counts[0];
+    p.column_counts = counts[1];
+    p.x = x->buf;
+    p.y = out->buf;
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = active->pool(&p);
+    Py_END_ALLOW_THREADS
+    result = finish(status);
+done:
+    release(&held);
+    return result;
+}

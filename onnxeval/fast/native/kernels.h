@@ -73,6 +73,14 @@ typedef struct {
     Epilogue epilogue; /* row_bias: one for each map of all groups */
 } Convolution;
 
+/* The maximum of what each window sees, or its mean: the sum over row_counts times column_counts. */
+typedef struct {
+    Geometry g; /* batch planes; one group, channel and map */
+    const float *x;
+    float *y;
+    const float *row_counts, *column_counts; /* NULL for the maximum */
+} Pool;
+
 /* Softmax, log-softmax and normalisations of `rows` rows of `n` elements each. */
 typedef struct {
     long rows, n;
@@ -131,6 +139,7 @@ typedef struct {
     void (*pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
     int (*multiply_integers)(const IntegerProduct *);
     int (*run_lstm)(const Lstm *);
+    int (*pool)(const Pool *);
     void (*activate)(const Activation *, const float *x, float *y, long n);
     void (*softmax)(const Rows *, int logarithm);
     void (*layer_norm)(const Rows *, int centred);

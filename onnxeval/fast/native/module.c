@@ -82,6 +82,7 @@ static PyMethodDef methods[] = {
     {"convolve", FAST(py_convolve)},
     {"multiply_integers", FAST(py_multiply_integers)},
     {"lstm", FAST(py_lstm)},
+    {"pool", FAST(py_pool)},
     {"activate", FAST(py_activate)},
     {"softmax", FAST(py_softmax)},
     {"layer_norm", FAST(py_layer_norm)},

@@ -18,6 +18,7 @@ const Kernels NAMED(kernels) = {
     .pack_integers = NAMED(pack_integers),
     .multiply_integers = NAMED(multiply_integers),
     .run_lstm = NAMED(run_lstm),
+    .pool = NAMED(pool_planes),
     .activate = NAMED(activate),
     .softmax = NAMED(softmax),
     .layer_norm = NAMED(layer_norm),

@@ -1,0 +1,58 @@
+"""Pools of every geometry: at one with the readable kernels, without a step beyond the input."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fast.guarded import guarded
+from onnxeval.fast import replacement
+from onnxeval.ops.nn.average_pool import average_pool
+from onnxeval.ops.nn.max_pool import max_pool
+
+
+@settings(max_examples=120, deadline=None)
+@given(data=st.data())
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("readable", [max_pool, average_pool])
+def test_pools_of_every_geometry(tier, readable, rank, data):
+    kernel = tuple(data.draw(st.integers(1, 5)) for _ in range(rank))
+    strides = tuple(data.draw(st.integers(1, 4)) for _ in range(rank))
+    dilations = tuple(data.draw(st.sampled_from([1, 1, 2, 3])) for _ in range(rank))
+    sizes = tuple(data.draw(st.sampled_from([1, 2, 5, 7, 14, 16, 17, 33])) for _ in range(rank))
+    pads = tuple(data.draw(st.integers(0, 3)) for _ in range(2 * rank))
+    attributes = {
+        "auto_pad": data.draw(st.sampled_from(["NOTSET", "NOTSET", "SAME_LOWER", "VALID"])),
+        "kernel_shape": kernel,
+        "strides": strides,
+        "dilations": dilations,
+        "ceil_mode": data.draw(st.integers(0, 1)),
+    }
+    attributes["pads"] = pads if attributes["auto_pad"] == "NOTSET" else None
+    if readable is average_pool:
+        attributes["count_include_pad"] = data.draw(st.integers(0, 1))
+    else:
+        attributes.update(storage_order=0, n_outputs=1)
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    x = rng.standard_normal((2, 3, *sizes)).astype(np.float32)
+    if data.draw(st.booleans()):
+        x[0, 0, ..., 0] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf]))
+    pool = replacement(readable, [None], attributes)
+    x = guarded(x, at_end=data.draw(st.booleans()))
+    with np.errstate(all="ignore"):
+        try:
+            wanted = readable(x, **attributes, allocate=np.empty)
+        except ValueError as error:
+            with pytest.raises(ValueError, match=re.escape(str(error))):
+                pool(x, **attributes, allocate=np.empty)
+            return
+        got = pool(x, **attributes, allocate=lambda shape, dtype: guarded(np.full(shape, 7, dtype)))
+    got, wanted = (each[0] if isinstance(each, tuple) else each for each in (got, wanted))
+    assert got.shape == wanted.shape
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_places_of_the_maxima_are_left_to_the_readable_kernel(kernels):
+    assert replacement(max_pool, [None], {"kernel_shape": (2, 2), "n_outputs": 2}) is None
