@@ -13,6 +13,7 @@ from onnxeval.errors import OutputError
 
 from . import screen
 from .options import FILE, input_option, kernel_files, kernels_option, threads_option
+from .printing import tell_notes
 from .reading import reading, reading_options
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ def bench(
 
     require(others)
     loaded = onnxeval.load(model)
-    feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs, reading(ctx)))
+    how = reading(ctx)
+    feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs, how))
+    tell_notes(how.notes)
     if made_up:
         click.echo(f"note: made up values for {', '.join(made_up)}", err=True)
     with tempfile.TemporaryDirectory(prefix="onnxeval-") as folder:

@@ -112,4 +112,4 @@ def reading(ctx: click.Context, seed: int | None = None, sizes: Mapping[str, int
         resize=options.get("resize") or False,
         color=options.get("color") or "",
     )
-    return Reading(cast=bool(options.get("cast")), seed=seed or 0, sizes=sizes or {}, picture=form)
+    return Reading(cast=bool(options.get("cast")), can_cast=True, seed=seed or 0, sizes=sizes or {}, picture=form)

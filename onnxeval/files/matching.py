@@ -8,13 +8,13 @@ from onnxeval.dtypes import STRING, DType, Tensor, comparable, integer_range, is
 from onnxeval.ops._cast import convert
 from onnxeval.values import MapType, OptionalType, Sequence, SequenceType, TensorType, Value, ValueType
 
-from .source import CastNeededError, Reading
+from .source import HintedError, Reading
 
 
 def matched(value: Value, wanted: ValueType | None, reading: Reading, label: str) -> Value:
     """The value with elements of the wanted types. Shapes are not looked at, nor whether a tensor is wanted at all.
 
-    Raises CastNeededError for elements of another type, or ValueError for one that the wanted type cannot hold.
+    Raises HintedError for elements of another type, or ValueError for one that the wanted type cannot hold.
     """
     match wanted:
         case TensorType(dtype) if dtype is not None and isinstance(value, np.ndarray) and value.dtype != dtype:
@@ -30,7 +30,8 @@ def matched(value: Value, wanted: ValueType | None, reading: Reading, label: str
 
 def _cast(array: Tensor, dtype: DType, reading: Reading, label: str) -> Tensor:
     if not reading.cast:
-        raise CastNeededError(f"is {name_of(array.dtype)}, the model declares {name_of(dtype)}")
+        hint = "--cast converts them" if reading.can_cast else ""
+        raise HintedError(f"is {name_of(array.dtype)}, the model declares {name_of(dtype)}", hint)
     with np.errstate(all="ignore"):
         result = convert(array, dtype, saturate=False)
     changed = _changes(array, result)

@@ -14,7 +14,7 @@ from onnxeval.errors import MissingExtra, OutputError
 from onnxeval.ops._cast import convert
 from onnxeval.values import OptionalType, TensorType, Value, ValueType, describe, shape_text
 
-from .source import CastNeededError, Reading, Source
+from .source import HintedError, Reading, Source
 from .writing import Target, Typed
 
 _CHANNELS = (1, 3, 4)
@@ -73,7 +73,7 @@ class Picture(Source):
         if isinstance(channels, int) and channels != pixels.shape[2]:
             colors = {1: "L", 3: "RGB", 4: "RGBA"}
             hint = f"--color {colors[channels]} converts it" if channels in colors else ""
-            raise _WrongPictureError(f"has {pixels.shape[2]} channels, the model takes {channels}", hint)
+            raise HintedError(f"has {pixels.shape[2]} channels, the model takes {channels}", hint)
         return pixels
 
     def _resized(self, image: Any, sizes: Mapping[str, Any]) -> Any:
@@ -88,7 +88,7 @@ class Picture(Source):
         if (width, height) == image.size:
             return image
         if not resize:
-            raise _WrongPictureError(
+            raise HintedError(
                 f"is {image.width} x {image.height} pixels, the model takes {width} x {height}",
                 "--resize brings it to that size",
             )
@@ -107,7 +107,7 @@ class Picture(Source):
         if not is_float(dtype):
             raise ValueError(f"holds {name_of(pixels.dtype)}, the model declares {name_of(dtype)}")
         if form.scale is None and not self.reading.cast:
-            raise _WrongPictureError(
+            raise HintedError(
                 f"holds {name_of(pixels.dtype)}, the model declares {name_of(dtype)}: what is white?",
                 "--scale 1/255 makes it 1, --scale 1 leaves it 255",
             )
@@ -115,14 +115,6 @@ class Picture(Source):
         numbers = (numbers - _each_channel(form.mean, 0.0, pixels)) / _each_channel(form.std, 1.0, pixels)
         with np.errstate(all="ignore"):
             return convert(numbers, dtype)
-
-
-class _WrongPictureError(CastNeededError):
-    """The picture is not what the model takes; ``hint`` says which option would make it so."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 def _each_channel(numbers: tuple[float, ...], default: float, pixels: Tensor) -> Tensor:
@@ -139,7 +131,7 @@ def _recolored(image: Any, color: str) -> Any:
     if image.mode == "1":
         return image.convert("L")
     if image.mode not in _PLAIN_MODES:
-        raise _WrongPictureError(f"has the mode {image.mode}", "--color RGB converts it")
+        raise HintedError(f"has the mode {image.mode}", "--color RGB converts it")
     return image
 
 
@@ -160,9 +152,7 @@ def _layout(layout: str, known: TensorType) -> str:
     shape = known.shape or ()
     fitting = [name for name in found if shape[name.index("C")] in _CHANNELS]
     if not fitting:
-        raise _WrongPictureError(
-            f"which axis of {known} has the channels?", f"--layout {found[0] if found else 'NCHW'}"
-        )
+        raise HintedError(f"which axis of {known} has the channels?", f"--layout {found[0] if found else 'NCHW'}")
     return fitting[0]  # ONNX's own order, where the sizes fit both
 
 

@@ -39,12 +39,14 @@ class PictureForm:
 class Reading:
     """How to read what neither a file nor the wanted type decides.
 
-    ``cast`` allows elements to change their type; ``seed`` is what generators start from, ``sizes`` are those of
-    symbolic dimensions; ``picture`` is what becomes of pictures. ``names`` are those that values may have, in the order
-    in which files are numbered: `STEM_0.pb` is the first. ``notes`` gathers what the user should hear of.
+    ``cast`` allows elements to change their type, ``can_cast`` says that the user may ask for it; ``seed`` is what
+    generators start from, ``sizes`` are those of symbolic dimensions; ``picture`` is what becomes of pictures.
+    ``names`` are those that values may have, in the order in which files are numbered: `STEM_0.pb` is the first.
+    ``notes`` gathers what the user should hear of.
     """
 
     cast: bool = False
+    can_cast: bool = False
     seed: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
     picture: PictureForm = field(default_factory=PictureForm)
@@ -103,7 +105,7 @@ class Source(ABC):
         """Whatever a broken file makes its reader raise becomes an InputError that names it."""
         try:
             yield
-        except CastNeededError as error:
+        except HintedError as error:
             raise self.error(f"{name}: {error}" if name else error, error.hint) from None
         except OnnxEvalError:
             raise
@@ -112,10 +114,12 @@ class Source(ABC):
             raise self.error(f"{name}: {reason}" if name else reason) from error
 
 
-class CastNeededError(ValueError):
-    """The elements are of another type than wanted; ``hint`` says what would convert them."""
+class HintedError(ValueError):
+    """What is read is not what is wanted; ``hint`` says which option would make it so."""
 
-    hint = "--cast converts them"
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class Member(Source):

@@ -11,6 +11,7 @@ from onnxeval.values import Dimension, MapType, OptionalType, SequenceType, Tens
 #: Every name of an element type: NumPy's (float32), and ONNX's (float).
 DTYPES: MappingProxyType[str, DType] = MappingProxyType({name_of(dtype): dtype for dtype in NAMES} | dict(BY_NAME))
 
+_NUMBER = re.compile(r"[-+]?\.?[0-9]")
 _HOLDER = re.compile(r"(seq|optional|map)\((.*)\)", re.DOTALL)
 _TENSOR = re.compile(r"([a-z]\w*)?\s*(?:\[([^\[\]]*)\]|(?<![a-z0-9])(\d+(?:x\d+)+))?")
 
@@ -62,8 +63,8 @@ def _dimension(text: str) -> Dimension:
     text = text.strip()
     if text in ("?", "-1"):
         return None
-    if text.isdecimal():
+    if text.isascii() and text.isdecimal():
         return int(text)
-    if not text.isidentifier():
+    if not text or _NUMBER.match(text):
         raise ValueError(f"{text!r} is no size")
     return text

@@ -70,7 +70,7 @@ def test_what_is_no_type(text):
 
 
 def cast(array, dtype):
-    reading = Reading(cast=True)
+    reading = Reading(cast=True, can_cast=True)
     np.save("x.npy", array)
     return read("x.npy", TensorType(np.dtype(dtype)), reading), reading.notes
 
@@ -79,7 +79,7 @@ def test_nothing_is_cast_unasked():
     for array, wanted in ((np.zeros(2), FLOATS), (np.zeros(2, np.int32), INTS), (np.array(["1"]), INTS)):
         np.save("x.npy", array)
         with pytest.raises(InputError, match="the model declares") as caught:
-            read("x.npy", wanted)
+            read("x.npy", wanted, Reading(can_cast=True))
         assert caught.value.hint == "--cast converts them"
 
 
