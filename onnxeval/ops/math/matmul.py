@@ -10,9 +10,10 @@ import math
 
 import numpy as np
 
-from onnxeval.dtypes import Tensor, is_integer, name_of
+from onnxeval.dtypes import Tensor, is_float, is_integer, name_of
 from onnxeval.ops._broadcast import common_shape, one_way
 from onnxeval.ops._precision import in_float32
+from onnxeval.ops._products import times_transposed
 from onnxeval.registry import op
 from onnxeval.values import shape_text
 
@@ -50,7 +51,9 @@ def gemm(a: Tensor, b: Tensor, c: Tensor | None, *, alpha: float, beta: float, t
     for name, matrix in (("A", a), ("B", b)):
         if matrix.ndim != 2:
             raise ValueError(f"{name} has rank {matrix.ndim}, expected 2")
-    product = _scaled(matmul(a.T if transA else a, b.T if transB else b), alpha, name="alpha")
+    left, right = a.T if transA else a, b.T if transB else b
+    fits = transB and is_float(a.dtype) and left.shape[1] == right.shape[0]
+    product = _scaled(times_transposed(left, b) if fits else matmul(left, right), alpha, name="alpha")
     if c is None:
         return product
     one_way(c, product.shape, name="C")

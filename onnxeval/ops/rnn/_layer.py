@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.ops._products import times_transposed
 from onnxeval.ops.rnn._activations import Activation, activations_of
 
 #: (gate inputs of one step [directions, batch, gates * hidden], *states [directions, batch, hidden]) -> states, the
@@ -91,7 +92,7 @@ class Layer:
             require_shape("an initial state", state, *self._state_shape)
         steps, batch, features = self._x.shape
         turned = self._by_direction(self._x, axis=0).reshape(len(self._backwards), steps * batch, features)
-        projected = turned @ self._weights.swapaxes(1, 2)
+        projected = times_transposed(turned, self._weights)
         projected += input_bias[:, None]
         by_step = projected.reshape(len(projected), steps, batch, projected.shape[2]).swapaxes(0, 1)
         running = None if self._active is None else self._by_direction(self._active, axis=1)
