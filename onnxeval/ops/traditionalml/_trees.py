@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,10 +59,13 @@ class Forest:
     members: Members | None
 
     def check(self, features: int) -> None:
-        """ValueError where a node asks for a feature there is not, or where a path never ends."""
+        """ValueError where a node asks for a feature there is not."""
         asked = self.feature[~self.is_leaf]
         if (outside := asked[(asked < 0) | (asked >= features)]).size:
             raise ValueError(f"a node compares feature {outside[0]}, the input has {features}")
+
+    def check_paths(self) -> None:
+        """ValueError where a path never ends."""
         parents = np.bincount(self.children[~self.is_leaf].reshape(-1), minlength=self.is_leaf.size)
         settled, free = 0, np.flatnonzero(parents == 0)
         while free.size:
@@ -104,54 +108,80 @@ def forest(
 ) -> Forest:
     """``branch`` (nodes, 3) and ``missing`` tell where a node goes on to ``true`` and not to ``false``.
 
-    No feature compares with a NaN for a threshold: only ``missing`` and sets count there.
+    No feature compares with a NaN for a threshold: only ``missing`` and sets count there. ValueError where a path never
+    ends.
     """
     taken = np.column_stack([branch & ~np.isnan(threshold)[:, np.newaxis], missing])
     follows = np.where(taken, true[:, np.newaxis], false[:, np.newaxis])
-    return Forest(roots, is_leaf, feature, threshold, np.column_stack([false, true]), follows, members)
+    trees = Forest(roots, is_leaf, feature, threshold, np.column_stack([false, true]), follows, members)
+    trees.check_paths()
+    return trees
+
+
+class Cast(NamedTuple):
+    """The votes that count: for which row of the input, for which target, and how much."""
+
+    row: Tensor
+    target: Tensor
+    weight: Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What the leaves give: weights to targets. A leaf may give several, or none."""
+    """What the leaves give: weights to targets. A leaf may give several, or none.
 
-    node: Tensor
+    Those of one node follow one another: from ``first`` on there are ``count``.
+    """
+
     target: Tensor
     weight: Tensor
+    first: Tensor
+    count: Tensor
 
-    def given_by(self, leaves: Tensor, nodes: int) -> Votes:
-        """(N, trees) leaves -> every vote that counts, row by row, with the row in place of the node."""
-        order = np.argsort(self.node, kind="stable")
-        count = np.bincount(self.node, minlength=nodes)
-        first = np.cumsum(count) - count
+    def given_by(self, leaves: Tensor) -> Cast:
+        """(N, trees) leaves -> every vote that counts, row by row."""
         reached = leaves.reshape(-1)
-        many = count[reached]
+        many = self.count[reached]
         within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-        vote = order[np.repeat(first[reached], many) + within]
+        vote = np.repeat(self.first[reached], many) + within
         row = np.repeat(np.arange(leaves.shape[0]), many.reshape(leaves.shape).sum(1))
-        return Votes(row, self.target[vote], self.weight[vote])
+        return Cast(row, self.target[vote], self.weight[vote])
 
 
-def _add(scores: Tensor, votes: Votes, trees: int) -> None:  # noqa: ARG001  # one signature for all
-    places = votes.node * scores.shape[1] + votes.target
+def votes_of(node: Tensor, target: Tensor, weight: Tensor, nodes: int) -> Votes:
+    """The votes of these nodes, of so many there are."""
+    order = np.argsort(node, kind="stable")
+    count = np.bincount(node, minlength=nodes)
+    return Votes(target[order], weight[order], np.cumsum(count) - count, count)
+
+
+class Ensemble(NamedTuple):
+    """What the attributes of a node make: the trees and what their leaves give."""
+
+    trees: Forest
+    votes: Votes
+
+
+def _add(scores: Tensor, votes: Cast, trees: int) -> None:  # noqa: ARG001  # one signature for all
+    places = votes.row * scores.shape[1] + votes.target
     scores += np.bincount(places, votes.weight, scores.size).reshape(scores.shape)
 
 
-def _average(scores: Tensor, votes: Votes, trees: int) -> None:
+def _average(scores: Tensor, votes: Cast, trees: int) -> None:
     _add(scores, votes, trees)
     scores /= max(trees, 1)
 
 
-def _extreme(ufunc: np.ufunc, start: float) -> Callable[[Tensor, Votes, int], None]:
-    def combine(scores: Tensor, votes: Votes, trees: int) -> None:  # noqa: ARG001  # one signature for all
-        scores[votes.node, votes.target] = start
-        ufunc.at(scores, (votes.node, votes.target), votes.weight)
+def _extreme(ufunc: np.ufunc, start: float) -> Callable[[Tensor, Cast, int], None]:
+    def combine(scores: Tensor, votes: Cast, trees: int) -> None:  # noqa: ARG001  # one signature for all
+        scores[votes.row, votes.target] = start
+        ufunc.at(scores, (votes.row, votes.target), votes.weight)
 
     return combine
 
 
 #: aggregate_function -> what it makes of float64 zeros (N, targets), the votes of each row and the number of trees
-AGGREGATES: dict[str, Callable[[Tensor, Votes, int], None]] = {
+AGGREGATES: dict[str, Callable[[Tensor, Cast, int], None]] = {
     "AVERAGE": _average,
     "SUM": _add,
     "MIN": _extreme(np.minimum, np.inf),
@@ -159,13 +189,12 @@ AGGREGATES: dict[str, Callable[[Tensor, Votes, int], None]] = {
 }
 
 
-def aggregated(
-    forest: Forest, votes: Votes, x: Tensor, targets: int, aggregate_function: str, allocate: Allocate
-) -> Tensor:
+def aggregated(ensemble: Ensemble, x: Tensor, targets: int, aggregate_function: str, allocate: Allocate) -> Tensor:
     """float64 (N, targets): the votes of all trees for each target, added, averaged over the trees, or their extreme.
 
-    A target without a vote gets 0. ValueError where a target or ``aggregate_function`` is unknown, or a forest unsound.
+    A target without a vote gets 0. ValueError where a target, a feature or ``aggregate_function`` is unknown.
     """
+    forest, votes = ensemble
     if aggregate_function not in AGGREGATES:
         raise ValueError(f"aggregate_function {aggregate_function!r} is none of {', '.join(map(repr, AGGREGATES))}")
     if (outside := votes.target[(votes.target < 0) | (votes.target >= targets)]).size:
@@ -173,11 +202,11 @@ def aggregated(
     forest.check(x.shape[1])
     scores = allocate((x.shape[0], targets), np.dtype(np.float64))
     scores[...] = 0
-    per_row = forest.roots.size * max(int(np.bincount(votes.node).max(initial=1)), 1)
+    per_row = forest.roots.size * max(int(votes.count.max(initial=1)), 1)
     rows = max(BLOCK // max(per_row, 1), 1)
     for first in range(0, x.shape[0], rows):
         leaves = forest.leaves(x[first : first + rows])
-        counted = votes.given_by(leaves, forest.is_leaf.size)
+        counted = votes.given_by(leaves)
         AGGREGATES[aggregate_function](scores[first : first + rows], counted, forest.roots.size)
     return scores
 

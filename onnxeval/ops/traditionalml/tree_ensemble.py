@@ -8,23 +8,18 @@ from onnxeval.dtypes import Tensor, is_integer, name_of
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.traditionalml._lookup import ML, as_rows, numbers
 from onnxeval.ops.traditionalml._scores import TRANSFORMS, transformed
-from onnxeval.ops.traditionalml._trees import BRANCHES, Members, Votes, aggregated, forest, same_length
-from onnxeval.registry import op
+from onnxeval.ops.traditionalml._trees import BRANCHES, Ensemble, Members, aggregated, forest, same_length, votes_of
+from onnxeval.registry import op, prepared_by
 
 AGGREGATE_FUNCTIONS = ("AVERAGE", "SUM", "MIN", "MAX")
 POST_TRANSFORMS = tuple(TRANSFORMS)
 MEMBER = list(BRANCHES).index("BRANCH_MEMBER")
 
 
-@op("TreeEnsemble", domain=ML, versions=(5,))
-def tree_ensemble(
-    x: Tensor,
-    *,
-    aggregate_function: int,
+def _ensemble(
     leaf_targetids: tuple[int, ...],
     leaf_weights: Tensor,
     membership_values: Tensor | None,
-    n_targets: int | None,
     nodes_falseleafs: tuple[int, ...],
     nodes_falsenodeids: tuple[int, ...],
     nodes_featureids: tuple[int, ...],
@@ -34,15 +29,8 @@ def tree_ensemble(
     nodes_splits: Tensor,
     nodes_trueleafs: tuple[int, ...],
     nodes_truenodeids: tuple[int, ...],
-    post_transform: int,
     tree_roots: tuple[int, ...],
-    allocate: Allocate,
-) -> Tensor:
-    """(N, F) -> (N, n_targets) of the same type. Features and thresholds are compared exactly.
-
-    A NaN goes the way that ``nodes_missing_value_tracks_true`` tells, whatever the comparison. ValueError where
-    lengths differ, an index or an enumeration is outside, or a path in a tree never ends. Source: TreeEnsemble-5.
-    """
+) -> Ensemble:
     tensors = {"nodes_modes": nodes_modes, "nodes_splits": nodes_splits, "leaf_weights": leaf_weights}
     for name, tensor in {**tensors, "nodes_hitrates": nodes_hitrates, "membership_values": membership_values}.items():
         if tensor is not None:
@@ -75,12 +63,59 @@ def tree_ensemble(
         true=_padded(_branch("true", nodes_truenodeids, nodes_trueleafs, nodes, leaves), leaves, np.int64),
         members=_members(modes == MEMBER, membership_values, leaves),
     )
+    targets, weights = np.array(leaf_targetids, np.int64), leaf_weights.astype(np.float64)
+    return Ensemble(trees, votes_of(nodes + np.arange(leaves), targets, weights, nodes + leaves))
+
+
+@op("TreeEnsemble", domain=ML, versions=(5,))
+@prepared_by(_ensemble)
+def tree_ensemble(
+    x: Tensor,
+    *,
+    aggregate_function: int,
+    leaf_targetids: tuple[int, ...],
+    leaf_weights: Tensor,
+    membership_values: Tensor | None,
+    n_targets: int | None,
+    nodes_falseleafs: tuple[int, ...],
+    nodes_falsenodeids: tuple[int, ...],
+    nodes_featureids: tuple[int, ...],
+    nodes_hitrates: Tensor | None,
+    nodes_missing_value_tracks_true: tuple[int, ...] | None,
+    nodes_modes: Tensor,
+    nodes_splits: Tensor,
+    nodes_trueleafs: tuple[int, ...],
+    nodes_truenodeids: tuple[int, ...],
+    post_transform: int,
+    tree_roots: tuple[int, ...],
+    allocate: Allocate,
+    prepared: Ensemble | None = None,
+) -> Tensor:
+    """(N, F) -> (N, n_targets) of the same type. Features and thresholds are compared exactly.
+
+    A NaN goes the way that ``nodes_missing_value_tracks_true`` tells, whatever the comparison. ValueError where
+    lengths differ, an index or an enumeration is outside, or a path in a tree never ends. Source: TreeEnsemble-5.
+    """
+    ensemble = prepared or _ensemble(
+        leaf_targetids,
+        leaf_weights,
+        membership_values,
+        nodes_falseleafs,
+        nodes_falsenodeids,
+        nodes_featureids,
+        nodes_hitrates,
+        nodes_missing_value_tracks_true,
+        nodes_modes,
+        nodes_splits,
+        nodes_trueleafs,
+        nodes_truenodeids,
+        tree_roots,
+    )
     if n_targets is None or n_targets < 1:
         raise ValueError(f"n_targets is {'absent' if n_targets is None else n_targets}, expected 1 at least")
-    votes = Votes(nodes + np.arange(leaves), np.array(leaf_targetids, np.int64), leaf_weights.astype(np.float64))
     aggregate = _chosen("aggregate_function", aggregate_function, AGGREGATE_FUNCTIONS)
     transform = _chosen("post_transform", post_transform, POST_TRANSFORMS)
-    scores = aggregated(trees, votes, as_rows(x).astype(np.float64), n_targets, aggregate, allocate)
+    scores = aggregated(ensemble, as_rows(x).astype(np.float64), n_targets, aggregate, allocate)
     return transformed(scores, transform).astype(x.dtype)
 
 

@@ -11,11 +11,53 @@ from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.traditionalml._lookup import ML, as_rows, numbers, only_one, positions
 from onnxeval.ops.traditionalml._scores import transformed, with_complement
-from onnxeval.ops.traditionalml._trees import BRANCHES, Forest, Votes, aggregated, forest, same_length
-from onnxeval.registry import op
+from onnxeval.ops.traditionalml._trees import (
+    BRANCHES,
+    Ensemble,
+    Forest,
+    Votes,
+    aggregated,
+    forest,
+    same_length,
+    votes_of,
+)
+from onnxeval.registry import op, prepared_by
+
+
+def _classifier(
+    class_ids: tuple[int, ...] | None,
+    class_nodeids: tuple[int, ...] | None,
+    class_treeids: tuple[int, ...] | None,
+    class_weights: tuple[float, ...] | None,
+    nodes_falsenodeids: tuple[int, ...] | None,
+    nodes_featureids: tuple[int, ...] | None,
+    nodes_hitrates: tuple[float, ...] | None,
+    nodes_missing_value_tracks_true: tuple[int, ...] | None,
+    nodes_modes: tuple[str, ...] | None,
+    nodes_nodeids: tuple[int, ...] | None,
+    nodes_treeids: tuple[int, ...] | None,
+    nodes_truenodeids: tuple[int, ...] | None,
+    nodes_values: tuple[float, ...] | None,
+    nodes_hitrates_as_tensor: Tensor | None = None,
+    nodes_values_as_tensor: Tensor | None = None,
+    class_weights_as_tensor: Tensor | None = None,
+) -> Ensemble:
+    ids = NodeIds(nodes_treeids or (), nodes_nodeids or ())
+    trees = ids.forest(
+        nodes_featureids=nodes_featureids,
+        nodes_modes=nodes_modes,
+        nodes_values=_doubles("nodes_values", nodes_values, nodes_values_as_tensor),
+        nodes_truenodeids=nodes_truenodeids,
+        nodes_falsenodeids=nodes_falsenodeids,
+        nodes_missing_value_tracks_true=nodes_missing_value_tracks_true,
+        nodes_hitrates=_doubles("nodes_hitrates", nodes_hitrates, nodes_hitrates_as_tensor),
+    )
+    weights = _doubles("class_weights", class_weights, class_weights_as_tensor)
+    return Ensemble(trees, ids.votes(class_treeids, class_nodeids, class_ids, weights))
 
 
 @op("TreeEnsembleClassifier", domain=ML, versions=(1, 3, 5))
+@prepared_by(_classifier)
 def tree_ensemble_classifier(
     x: Tensor,
     *,
@@ -41,6 +83,7 @@ def tree_ensemble_classifier(
     nodes_hitrates_as_tensor: Tensor | None = None,
     nodes_values_as_tensor: Tensor | None = None,
     allocate: Allocate,
+    prepared: Ensemble | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(N, F) -> the class of the greatest score (N), the first of several, and the float32 scores (N, E).
 
@@ -49,6 +92,55 @@ def tree_ensemble_classifier(
     ValueError where lengths differ, an id is unknown, or a path in a tree never ends. Source: TreeEnsembleClassifier-5.
     """
     labels = only_one(classlabels_int64s=classlabels_int64s, classlabels_strings=classlabels_strings)
+    ensemble = prepared or _classifier(
+        class_ids,
+        class_nodeids,
+        class_treeids,
+        class_weights,
+        nodes_falsenodeids,
+        nodes_featureids,
+        nodes_hitrates,
+        nodes_missing_value_tracks_true,
+        nodes_modes,
+        nodes_nodeids,
+        nodes_treeids,
+        nodes_truenodeids,
+        nodes_values,
+        nodes_hitrates_as_tensor,
+        nodes_values_as_tensor,
+        class_weights_as_tensor,
+    )
+    votes = ensemble.votes
+    base = _doubles("base_values", base_values, base_values_as_tensor)
+    scores = aggregated(ensemble, as_rows(x).astype(np.float64), labels.size, "SUM", allocate)
+    alone = labels.size == 2 and votes.target.size > 0 and not votes.target.any() and base.size < 2
+    if base.size not in (0, 1 if alone else labels.size):
+        raise ValueError(f"{base.size} base values for {labels.size} classes")
+    if alone:
+        scores = with_complement(scores[:, :1] + base.sum(), post_transform, around_zero=bool((votes.weight < 0).any()))
+    elif base.size:
+        scores += base
+    return labels[scores.argmax(1)], transformed(scores, post_transform).astype(np.float32)
+
+
+def _regressor(
+    target_ids: tuple[int, ...] | None,
+    target_nodeids: tuple[int, ...] | None,
+    target_treeids: tuple[int, ...] | None,
+    target_weights: tuple[float, ...] | None,
+    nodes_falsenodeids: tuple[int, ...] | None,
+    nodes_featureids: tuple[int, ...] | None,
+    nodes_hitrates: tuple[float, ...] | None,
+    nodes_missing_value_tracks_true: tuple[int, ...] | None,
+    nodes_modes: tuple[str, ...] | None,
+    nodes_nodeids: tuple[int, ...] | None,
+    nodes_treeids: tuple[int, ...] | None,
+    nodes_truenodeids: tuple[int, ...] | None,
+    nodes_values: tuple[float, ...] | None,
+    nodes_hitrates_as_tensor: Tensor | None = None,
+    nodes_values_as_tensor: Tensor | None = None,
+    target_weights_as_tensor: Tensor | None = None,
+) -> Ensemble:
     ids = NodeIds(nodes_treeids or (), nodes_nodeids or ())
     trees = ids.forest(
         nodes_featureids=nodes_featureids,
@@ -59,21 +151,12 @@ def tree_ensemble_classifier(
         nodes_missing_value_tracks_true=nodes_missing_value_tracks_true,
         nodes_hitrates=_doubles("nodes_hitrates", nodes_hitrates, nodes_hitrates_as_tensor),
     )
-    weights = _doubles("class_weights", class_weights, class_weights_as_tensor)
-    votes = ids.votes(class_treeids, class_nodeids, class_ids, weights)
-    base = _doubles("base_values", base_values, base_values_as_tensor)
-    scores = aggregated(trees, votes, as_rows(x).astype(np.float64), labels.size, "SUM", allocate)
-    alone = labels.size == 2 and votes.target.size > 0 and not votes.target.any() and base.size < 2
-    if base.size not in (0, 1 if alone else labels.size):
-        raise ValueError(f"{base.size} base values for {labels.size} classes")
-    if alone:
-        scores = with_complement(scores[:, :1] + base.sum(), post_transform, around_zero=bool((weights < 0).any()))
-    elif base.size:
-        scores += base
-    return labels[scores.argmax(1)], transformed(scores, post_transform).astype(np.float32)
+    weights = _doubles("target_weights", target_weights, target_weights_as_tensor)
+    return Ensemble(trees, ids.votes(target_treeids, target_nodeids, target_ids, weights))
 
 
 @op("TreeEnsembleRegressor", domain=ML, versions=(1, 3, 5))
+@prepared_by(_regressor)
 def tree_ensemble_regressor(
     x: Tensor,
     *,
@@ -99,26 +182,33 @@ def tree_ensemble_regressor(
     nodes_values_as_tensor: Tensor | None = None,
     target_weights_as_tensor: Tensor | None = None,
     allocate: Allocate,
+    prepared: Ensemble | None = None,
 ) -> Tensor:
     """(N, F) -> float32 (N, n_targets): the votes aggregated, plus the base values, transformed.
 
     ValueError where lengths differ, an id is unknown, or a path in a tree never ends. Source: TreeEnsembleRegressor-5.
     """
-    ids = NodeIds(nodes_treeids or (), nodes_nodeids or ())
-    trees = ids.forest(
-        nodes_featureids=nodes_featureids,
-        nodes_modes=nodes_modes,
-        nodes_values=_doubles("nodes_values", nodes_values, nodes_values_as_tensor),
-        nodes_truenodeids=nodes_truenodeids,
-        nodes_falsenodeids=nodes_falsenodeids,
-        nodes_missing_value_tracks_true=nodes_missing_value_tracks_true,
-        nodes_hitrates=_doubles("nodes_hitrates", nodes_hitrates, nodes_hitrates_as_tensor),
+    ensemble = prepared or _regressor(
+        target_ids,
+        target_nodeids,
+        target_treeids,
+        target_weights,
+        nodes_falsenodeids,
+        nodes_featureids,
+        nodes_hitrates,
+        nodes_missing_value_tracks_true,
+        nodes_modes,
+        nodes_nodeids,
+        nodes_treeids,
+        nodes_truenodeids,
+        nodes_values,
+        nodes_hitrates_as_tensor,
+        nodes_values_as_tensor,
+        target_weights_as_tensor,
     )
-    weights = _doubles("target_weights", target_weights, target_weights_as_tensor)
-    votes = ids.votes(target_treeids, target_nodeids, target_ids, weights)
     if n_targets is None or n_targets < 1:
         raise ValueError(f"n_targets is {'absent' if n_targets is None else n_targets}, expected 1 at least")
-    scores = aggregated(trees, votes, as_rows(x).astype(np.float64), n_targets, aggregate_function, allocate)
+    scores = aggregated(ensemble, as_rows(x).astype(np.float64), n_targets, aggregate_function, allocate)
     base = _doubles("base_values", base_values, base_values_as_tensor)
     if base.size not in (0, n_targets):
         raise ValueError(f"{base.size} base values for {n_targets} targets")
@@ -214,7 +304,7 @@ class NodeIds:
         """The votes of these nodes; those of nodes that are no leaves never count."""
         same_length(treeids=treeids or (), nodeids=nodeids or (), ids=targets or (), weights=weights)
         trees, names, ids = (np.array(given or (), np.int64) for given in (treeids, nodeids, targets))
-        return Votes(self.find("a vote", trees, names), ids, weights)
+        return votes_of(self.find("a vote", trees, names), ids, weights, self.count)
 
 
 def _doubles(name: str, floats: tuple[float, ...] | None, doubles: Tensor | None) -> Tensor:
