@@ -121,6 +121,8 @@ class Matcher:
     ) -> Iterator[tuple[Mapping[str, str], tuple[Step, ...]]]:
         steps = (*steps, step)
         operator, inputs = op_type(step), step.inputs
+        while inputs and not inputs[-1]:  # absent ones at the end
+            inputs = inputs[:-1]
         for op, parts in _spellings(tree):
             if op != operator:
                 continue

@@ -10,7 +10,7 @@ import numpy as np
 
 from onnxeval.passes._kernels import attend, rotate_halves
 from onnxeval.passes._patterns import Match, Matcher, operators_of, parsed
-from onnxeval.passes._rewrite import Known, count_readers, op_type, producers_of, rebuilt, standard_step
+from onnxeval.passes._rewrite import Known, count_readers, op_type, producers_of, rebuilt, standard_step, without_dead
 from onnxeval.plan import Plan, Step
 from onnxeval.registry import Kernel
 
@@ -48,7 +48,9 @@ def recognise(plan: Plan, _: Known) -> Plan:
                 steps[place] = replace(whole, label=" + ".join(part.label for part in parts))
                 break
     found = [step for step in steps if step is not None]
-    return rebuilt(plan, found, plan.constants) if len(found) < len(steps) else plan
+    if len(found) == len(steps):
+        return plan
+    return rebuilt(plan, without_dead(found, plan.outputs), plan.constants)
 
 
 def _roots(text: str) -> tuple[str, ...]:
@@ -174,6 +176,36 @@ def _rotation(match: Match, matcher: Matcher) -> Step | None:
     return _own(match, rotate_halves, "x", "cos", "sin")
 
 
+# Dynamic quantisation
+
+
+def _dynamic_product(match: Match, matcher: Matcher) -> Step | None:
+    """A product of a quantised value with constant weights, as floats; quantised in it where nobody else needs that."""
+    from onnxeval.ops.contrib.dynamic_quantize import dynamic_quantize_matmul, matmul_integer_to_float
+
+    names = match.names
+    quantise = matcher.producers.get(names["a"])
+    if quantise is None or op_type(quantise) != "DynamicQuantizeLinear":
+        return None
+    if quantise.outputs != (names["a"], names["a_scale"], names["a_zero"]):
+        return None
+    weights, scale, zero, bias = (matcher.constants.get(names.get(n, "")) for n in ("b", "b_scale", "b_zero", "bias"))
+    if weights is None or weights.ndim != 2 or scale is None or scale.dtype != np.float32:
+        return None
+    columns = weights.shape[1:]
+    if any(p is not None and p.shape not in ((), (1,), columns) for p in (scale, zero)):
+        return None
+    if ("b_zero" in names and zero is None) or ("bias" in names and (bias is None or bias.shape != columns)):
+        return None
+    rest = (names.get("b_zero", ""), names.get("bias", ""))
+    if all(matcher.readers[name] == 1 for name in quantise.outputs):
+        whole = _own(match, dynamic_quantize_matmul)
+        return replace(whole, inputs=(quantise.inputs[0], names["b"], names["b_scale"], *rest))
+    own = ("a", "b", "a_scale", "b_scale", "a_zero")
+    whole = _own(match, matmul_integer_to_float, *own)
+    return replace(whole, inputs=(*whole.inputs, *rest))
+
+
 _GELU = _unary("Gelu", approximate="none")
 _GELU_TANH = _unary("Gelu", approximate="tanh")
 _SQRT_2 = "1.4142135623730951"
@@ -222,6 +254,11 @@ RULES: tuple[tuple[str, Build], ...] = (
             "MatMul(query, key) + mask",
             "MatMul(query, key)",
         )
+    ),
+    *(
+        (f"Cast(MatMulInteger({factors})) * (a_scale * b_scale){bias}", _dynamic_product)
+        for bias in (" + bias", "")
+        for factors in ("a, b, a_zero, b_zero", "a, b, a_zero")
     ),
     (
         "x * cos + Concat(Neg(Slice(x, second_start, second_end, second_axis, second_step)), "

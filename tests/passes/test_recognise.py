@@ -207,3 +207,31 @@ def test_other_types(dtype):
         assert one.dtype == other.dtype == numpy_type
         tolerance = 2e-2 if numpy_type == np.float16 else 1e-6
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("zero", "bias"), [(True, True), (False, True), (True, False)])
+def test_dynamic_quantisation(shared, zero, bias):
+    rng = np.random.default_rng(5)
+    body = "q, s, z = DynamicQuantizeLinear(x)\n"
+    for n in "wv" if shared else "w":
+        body += f"i{n} = MatMulInteger(q, {n}, z{', wz' if zero else ''})\nf{n} = Cast<to=1>(i{n})\n"
+        body += f"m{n} = Mul(s, s{n})\np{n} = Mul(f{n}, m{n})\n" + (f"b{n} = Add(p{n}, bias)\n" if bias else "")
+    last = "b" if bias else "p"
+    body += f"y = Sub({last}w, {last}v)" if shared else f"y = Neg({last}w)"
+    constants = {
+        "w": rng.integers(-128, 128, (8, 5)).astype(np.int8),
+        "v": rng.integers(-128, 128, (8, 5)).astype(np.int8),
+        "wz": np.int8(3),
+        "sw": f(0.02),
+        "sv": f(0.03),
+        "bias": rng.normal(size=5).astype(np.float32),
+    }
+    spelled = model("float[2,3,8] x", body, 17, constants)
+    names = [getattr(step.kernel, "__name__", "") for step in spelled.plan().steps]
+    if shared:
+        assert names.count("matmul_integer_to_float") == 2
+    else:
+        assert names[0] == "dynamic_quantize_matmul"
+    one, other = (spelled.run({"x": X}, reference=reference)["y"] for reference in (False, True))
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
