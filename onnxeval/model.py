@@ -146,8 +146,8 @@ class Model:
 
     def _checked(self, feeds: Mapping[str, Value]) -> Mapping[str, Value]:
         """The feeds as values. What was found right once is right when it comes again."""
-        kind = _kind(feeds)
-        if kind in self._seen:
+        kind = _kind(feeds) if isinstance(feeds, Mapping) else None
+        if kind is not None and kind in self._seen:
             return feeds
         checked = check_feeds(self.inputs, feeds)
         if kind is not None and len(checked) == len(feeds) and all(checked[name] is feeds[name] for name in feeds):
