@@ -94,7 +94,8 @@ def _guarded(command: Any) -> int:
         return error.exit_code
     except OutputError as error:
         _discard_output()
-        _complain(str(error), error.hint)
+        if not isinstance(error.__cause__, BrokenPipeError):  # as with NoReaderError: whoever read has seen enough
+            _complain(str(error), error.hint)
         return error.exit_code
     except OnnxEvalError as error:
         _complain(str(error), error.hint)

@@ -26,7 +26,7 @@ class Generated(Source):
     """A tensor of the declared type, or of the one that was typed."""
 
     def __init__(self, text: str, reading: Reading) -> None:
-        super().__init__(text, reading)
+        super().__init__(text.removesuffix(":"), reading)
         self._kind, _, rest = text.partition(":")
         self._typed = TensorType(None)
         self._numbers: list[str] = []
@@ -39,6 +39,9 @@ class Generated(Source):
             raise self.error(f"{self._kind} takes {_MOST_NUMBERS[self._kind]} numbers, not {len(self._numbers)}", _HINT)
         if self._kind == "full" and not self._numbers:
             raise self.error("full of which number?", "full:0.5")
+        if self._kind != "full":
+            with self.failures():
+                self._floats = [float(_element(text, np.dtype(np.float64))) for text in self._numbers]
 
     def _read(self, name: str, wanted: ValueType | None) -> Value:
         declared = wanted.element if isinstance(wanted, OptionalType) else wanted
@@ -50,11 +53,10 @@ class Generated(Source):
         check_countable(shape, dtype)
         if self._kind == "full":
             return np.full(shape, _element(self._numbers[0], dtype), dtype)
-        numbers = [float(_element(text, np.dtype(np.float64))) for text in self._numbers]
         rng = np.random.default_rng([self.reading.seed, crc32(name.encode())])
         if dtype == STRING:
             raise ValueError("makes numbers, the model declares string: full:TEXT makes strings")
-        return _MAKERS[self._kind](shape, dtype, numbers, rng)
+        return _MAKERS[self._kind](shape, dtype, self._floats, rng)
 
     def _shape(self, known: TensorType) -> tuple[int, ...]:
         if known.shape is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -33,15 +34,18 @@ class StandardInput:
         self._taken = True
         if sys.stdin is None:
             raise InputError("standard input is closed")
-        data = sys.stdin.buffer.read()
-        label = "standard input"
-        if data.startswith(b"\x93NUMPY"):
-            return NpyFile(label, reading, lambda: io.BytesIO(data))
-        if data.startswith(b"PK"):
-            return NpzFile(label, reading, lambda: io.BytesIO(data))
-        if data[:1] in (b"{", b"["):
-            return JsonFile(label, reading, lambda: io.BytesIO(data))
-        raise InputError(f"{label} holds {'no .npy, .npz or .json file' if data else 'nothing'}")
+        return _sniffed(sys.stdin.buffer.read(), "standard input", reading)
+
+
+def _sniffed(data: bytes, label: str, reading: Reading) -> Source:
+    """The source in bytes that came through a pipe, by how they begin."""
+    if data.startswith(b"\x93NUMPY"):
+        return NpyFile(label, reading, lambda: io.BytesIO(data))
+    if data.startswith(b"PK"):
+        return NpzFile(label, reading, lambda: io.BytesIO(data))
+    if data[:1] in (b"{", b"["):
+        return JsonFile(label, reading, lambda: io.BytesIO(data))
+    raise InputError(f"{label} holds {'no .npy, .npz or .json file' if data else 'nothing'}")
 
 
 def open_file(path: Path, reading: Reading) -> Source:
@@ -97,6 +101,8 @@ def open_source(
     if os.path.isdir(path):
         return Folder(path, reading, open_file)
     if os.path.exists(path):
+        if stat.S_ISFIFO(os.stat(path).st_mode):  # <(command) of a shell
+            return _sniffed(path.read_bytes(), text, reading)
         return open_file(path, reading)
     for place in _colons(text):
         if os.path.isfile(text[:place]):

@@ -127,7 +127,9 @@ class Member(Source):
 
     def __init__(self, source: Source, name: str) -> None:
         super().__init__(f"{source.label}:{name}", source.reading)
-        names = source.names() or []
+        names = source.names()
+        if names is None:
+            raise source.error(f"there is no {name!r} in it: it holds one value, without a name")
         if name not in names:
             raise source.error(f"there is no {name!r} in it", f"it holds: {', '.join(names) or 'nothing'}")
         self._source, self._name = source, name

@@ -71,6 +71,8 @@ def test_names_and_places_that_are_not_there(shell, model):
     np.savez("x.npz", x=ROW)
     refused(shell, model, "missing.npy", "there is no such file")
     refused(shell, model, "x.npz:y", "there is no 'y' in it", "it holds: x")
+    np.save("x.npy", ROW)
+    refused(shell, model, "x.npy:y", "one value, without a name")
     refused(shell, model, "X=x.npz", "'X' is no input of the model", "its inputs: x")
     refused(shell, model, "z*=x.npz", "no input")
     Path("x.xyz").write_bytes(b"")
@@ -211,6 +213,7 @@ def test_raw_bytes_that_do_not_fit(shell, model):
 
 def test_generators_that_cannot(shell, model):
     refused(shell, model, "rand:", "of which size is N", "rand:[2,3]")
+    refused(shell, model, "rand:[1,3", "neither a number nor a type")
     refused(shell, model, "full:", "full of which number")
     refused(shell, model, "full:x:[1,3]", "neither a number nor a type")
     refused(shell, model, "ones:[1,3]:5", "takes 0 numbers")

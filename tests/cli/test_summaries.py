@@ -172,8 +172,10 @@ def test_pipes(model):
         f'{run} {seq} -i \'[[1], [2, 3]]\' --format json | sed s/\\"t\\"/\\"s\\"/ | {run} {seq} -i - --format json'
     )
     assert [item["data"] for item in json.loads(done.stdout)["outputs"][0]["items"]] == [[1], [2, 3]]
-    done = piped(f"{run} {relu} -i '[[1, -2, 3]]' --save - 2>/dev/null | true")
-    assert b"Traceback" not in done.stderr
+    done = piped(f"{run} {relu} -i <({run} {relu} -i '[[1, -2, 3]]' --save -) --format json")
+    assert json.loads(done.stdout)["outputs"][0]["data"] == [[1, 0, 3]]
+    done = piped(f"{run} {relu} -i '[[1, -2, 3]]' --save - | true")
+    assert b"error" not in done.stderr
 
 
 def test_every_form_of_json_is_strict(shell, model):

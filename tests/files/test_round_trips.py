@@ -130,3 +130,23 @@ def test_names_of_every_kind(place, tmp_path, monkeypatch):
     assert isinstance(found, dict)
     assert found.keys() == values.keys()
     assert all(same(found[name], values[name]) for name in names)
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=lambda f: type(f).__name__
+)
+@pytest.mark.parametrize("place", FORMATS)
+def test_what_is_not_written_whole_is_not_there(place, fault, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = np.arange(3, dtype=np.float32).reshape(1, 3)
+    write(place, {"v": before})
+
+    def fail(*arguments):
+        raise fault
+
+    for function in ("os.replace", "pathlib.Path.replace"):
+        monkeypatch.setattr(function, fail)
+    with pytest.raises(KeyboardInterrupt if isinstance(fault, KeyboardInterrupt) else OutputError):
+        write(place, {"v": before + 1})
+    assert same(read_back(place, TensorType(before.dtype, before.shape)), before)
+    assert not list(tmp_path.rglob(".onnxeval-*"))
