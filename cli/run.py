@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import screen
+from .batches import batch_options, is_batch, run_batch
 from .memory import kept_to_memory
 from .options import FILE, input_option, kernels_option, threads_option
 from .outputs import choose_outputs, known_values, with_types
@@ -65,6 +66,7 @@ _DIFFERS = 1
 @step_options
 @reading_options
 @random_options
+@batch_options
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators and inputs repeat themselves."
 )
@@ -99,6 +101,8 @@ def run(
       onnxeval run model.onnx --random --dim N=4      inputs made up
       onnxeval run model.onnx -i x.npy --expect y.npy  exit code 1 if not
       onnxeval run model.onnx -i 'rand:[1,3]' --stats   ranges, histograms
+      onnxeval run model.onnx -i many.npy --each --save out/ --jobs 2
+      onnxeval run model.onnx -i 'x=many/*.npy' --each --save out/
       onnxeval run a.onnx -i x.npy --save - | onnxeval run b.onnx -i -
       onnxeval run model.onnx -i x.npy --ops mine.py  operators of your own
       onnxeval run model.onnx -i x.npy --format json | jq '.outputs[0].data'
@@ -127,6 +131,10 @@ def run(
     masks are 0 and 1, arguments of a logarithm are positive. Sizes that the model leaves open are 1, or the least that
     its nodes can work with, where --dim gives none. What was made up is told, with the line that repeats it.
 
+    --each runs the model on each row of a .npy file that has one dimension more than the model declares, or on each
+    file of a pattern, and appends what it gives to one .npy file for each output. Neither is ever in memory as a whole.
+    What was interrupted goes on with --resume. --dask hands the items to the machines of a cluster.
+
     \b
     Exit codes:
       0  the model ran, and gave what --expect says
@@ -143,11 +151,15 @@ def run(
     ctx.with_resource(np.errstate(all="ignore"))
     if form == "json" and (drawn or save == "-"):
         raise click.UsageError(f"--format json and {'--show' if drawn else '--save -'} both write to standard output.")
-    target = None if save is None else opened_target(save)
+    batch = is_batch(ctx)
+    target = None if save is None or batch else opened_target(save)
     loaded = onnxeval.load(model)
     chosen = choose_outputs(outputs, operators, loaded) if outputs or operators else None
     how = reading(ctx, seed, given_sizes(ctx))
     shown = [output.name for output in loaded.outputs] if chosen is None else chosen
+    if batch:
+        run_batch(ctx, model, loaded, inputs, shown, save, form, how, seed, reference)
+        return 0
     types = {output.name: output.type for output in loaded.outputs}
     expected = Expectations(ctx, known_values(loaded), types, how)
     names = chosen if {*expected.names} <= {*shown} else list(dict.fromkeys([*shown, *expected.names]))

@@ -50,6 +50,7 @@ FLOORS = {
     "random_feeds": 12,
     "applying": 7,
     "testing": 13,
+    "batches": 13,
     "adaptive": 9,
     "model": 10,
     "backend": 11,

@@ -60,6 +60,10 @@ def workshop(tmp_path, monkeypatch):
         onnx.save(proto, "b.onnx")
         np.save("x.npy", ROW if command != "apply" else np.arange(32, dtype=np.float32).reshape(1, 4, 2, 4))
         np.save("y.npy", ROW)
+        np.save("many.npy", np.stack([ROW] * 4))
+        Path("many").mkdir()
+        for number in range(3):
+            np.save(f"many/{number}.npy", ROW)
         np.savetxt("y.csv", ROW, delimiter=",")
         np.savez("feeds.npz", x=ROW)
         np.savez("inputs.npz", x=ROW)
