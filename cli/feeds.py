@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Container, Sequence
 from typing import Protocol
@@ -139,5 +138,7 @@ def did_you_mean(name: str, names: Sequence[str], what: str = "input") -> str:
     """A hint for a name that does not exist."""
     if not names:
         return f"the model has no {what}s"
+    import difflib
+
     close = difflib.get_close_matches(name, names, n=3)
     return f"did you mean {' or '.join(close)}?" if close else f"its {what}s: {', '.join(names)}"

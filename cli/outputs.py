@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from onnxeval.errors import InputError
@@ -20,6 +19,7 @@ def known_values(model: Model) -> list[str]:
 
 def choose_outputs(patterns: Sequence[str], operators: Sequence[str], model: Model) -> list[str]:
     """The values asked for by name or pattern, in the order asked, then those that nodes of the operators make."""
+    from difflib import get_close_matches
     from fnmatch import translate
     from re import compile as compile_pattern
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
-import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +66,9 @@ def filled(
     """The feeds with what is made up, and the seed for what runs: one that can be told, where values are made up."""
     options = ctx.meta.get(_META, {})
     if options.get("random"):
+        import secrets
+        import shlex
+
         from onnxeval.random_feeds import make_feeds
 
         seed = secrets.randbelow(_SEEDS) if seed is None else seed

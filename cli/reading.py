@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,9 +75,15 @@ def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
     ctx.meta.setdefault(_META, {})[str(parameter.name)] = value
 
 
+def _number(text: str) -> float:
+    from fractions import Fraction  # 1/255 is one
+
+    return float(Fraction(text.strip()))
+
+
 def _keep_numbers(ctx: click.Context, parameter: click.Parameter, text: str | None) -> None:
     try:
-        numbers = tuple(float(Fraction(part.strip())) for part in text.split(",")) if text else ()
+        numbers = tuple(map(_number, text.split(","))) if text else ()
     except (ValueError, ZeroDivisionError):
         raise click.BadParameter(f"{text!r} is no number, nor several with commas between them.") from None
     if parameter.name == "scale" and len(numbers) > 1:

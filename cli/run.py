@@ -214,19 +214,27 @@ def _lines(
     values: Mapping[str, Value], on: screen.Screen, full: bool, stats: bool, hashes: bool, drawn: bool, quiet: bool
 ) -> Iterator[screen.Line]:
     from .render import value_lines
-    from .summaries import hash_lines, picture_lines, stats_lines
 
     if not values:
         screen.tell("the model has no outputs")
-    if stats:
-        yield from stats_lines(values)
-    if hashes:
-        yield from hash_lines(values)
-    if drawn:
-        yield from picture_lines(values, on)
+    if stats or hashes or drawn:
+        yield from _summaries(values, on, stats, hashes, drawn)
     if stats or hashes or drawn or quiet:
         return
     for place, (name, value) in enumerate(values.items()):
         if place:
             yield []
         yield from value_lines(name, value, on, full=full)
+
+
+def _summaries(
+    values: Mapping[str, Value], on: screen.Screen, stats: bool, hashes: bool, drawn: bool
+) -> Iterator[screen.Line]:
+    from .summaries import hash_lines, picture_lines, stats_lines
+
+    if stats:
+        yield from stats_lines(values)
+    if hashes:
+        yield from hash_lines(values)
+    if drawn:
+        yield from picture_lines(values, on)

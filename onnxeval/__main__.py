@@ -1,6 +1,6 @@
 """``python -m onnxeval``: the command line."""
 
-from onnxeval_cli.main import main
+from onnxeval_cli.process import process
 
 if __name__ == "__main__":
-    main()
+    process()

@@ -233,9 +233,10 @@ class Compiler:
     def _find_kernel(self, domain: str, op_type: str, version: int, schema: Schema | None) -> tuple[Kernel | None, int]:
         """In the standard the exact key serves, elsewhere the newest version not above the imported one."""
         if schema is not None:
-            self.registry.load_section(schema.section)
-            return self.registry.get(schema.key), schema.key.since_version
-        self.registry.load_section("contrib")
+            return self.registry.find(schema.key, schema.section), schema.key.since_version
+        for load in (partial(self.registry.load_operator, op_type), self.registry.load_section):
+            if not self.registry.versions(domain, op_type):
+                load("contrib")
         if not self.registry.versions(domain, op_type):
             load_installed()
         since = max((v for v in self.registry.versions(domain, op_type) if v <= version), default=0)

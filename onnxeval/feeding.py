@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from reprlib import repr as short
 from typing import Any, Protocol
 
@@ -68,6 +67,8 @@ def check_feeds(declared: Iterable[Input], feeds: Mapping[str, Any]) -> dict[str
 
 
 def _name_hint(name: str, inputs: Mapping[str, Input]) -> str:
+    from difflib import get_close_matches
+
     near = get_close_matches(name, inputs, 1)
     if near:
         return f'did you mean "{near[0]}"?'

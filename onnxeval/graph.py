@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
@@ -222,5 +221,7 @@ def undefined_capture(nodes: Sequence[NodeProto], order: Order, others: Iterable
 
 def undefined_message(name: str, known: Iterable[str]) -> str:
     """What to say of a name that nothing defines."""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, list(known), 1)
     return f'value "{name}" is never defined' + (f' (did you mean "{near[0]}"?)' if near else "")

@@ -12,10 +12,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import onnx
-import onnx.serialization
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto
+from onnx import IR_VERSION, ModelProto, TensorProto
 
 from onnxeval.bulk import LARGE_FILE, Held, read_apart
 from onnxeval.errors import ModelError
@@ -35,6 +34,8 @@ class Loaded(NamedTuple):
     held: Held = MappingProxyType({})
 
 
+#: onnx's name of the format of .onnx files.
+_BINARY = "protobuf"
 #: Protobuf parses no larger messages.
 _LARGEST = 2**31 - 1
 #: onnx's parser of text takes a part of the C stack for each bracket that is open.
@@ -62,7 +63,7 @@ def parse_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
     if isinstance(model, ModelProto):
         return Loaded(model, "the model", ())
     if isinstance(model, bytes):
-        return Loaded(_parse(model, "protobuf", "the model"), "the model", ())
+        return Loaded(_parse(model, _BINARY, "the model"), "the model", ())
     path = Path(model)
     return Loaded(_parse(_read(path), _format(path), str(path)), str(path), _folders(path))
 
@@ -70,7 +71,7 @@ def parse_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
 def _parse_apart(path: Path) -> Loaded | None:
     """A large file with its weights read once; None where `parse_model` has to look at it."""
     try:
-        is_large = _format(path) == "protobuf" and path.is_file() and path.stat().st_size >= LARGE_FILE
+        is_large = _format(path) == _BINARY and path.is_file() and path.stat().st_size >= LARGE_FILE
         apart = read_apart(path) if is_large else None
     except (OSError, ValueError, DecodeError):
         return None
@@ -91,7 +92,11 @@ def _read(path: Path) -> bytes:
 
 
 def _format(path: Path) -> str:
-    return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
+    if path.suffix == ".onnx":
+        return _BINARY
+    import onnx.serialization  # which imports what reads the other formats
+
+    return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or _BINARY
 
 
 def _folders(path: Path) -> tuple[Path, ...]:
@@ -111,16 +116,17 @@ def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
         # What the serialisers raise for broken data is theirs to choose: decode, parse, value and key errors.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # onnx calls its text format experimental each time
-            proto: Any = onnx.load_model_from_string(data, file_format)
+            is_binary = file_format == _BINARY
+            proto: Any = ModelProto.FromString(data) if is_binary else onnx.load_model_from_string(data, file_format)
     except Exception as error:
         hint = looks_like(data, file_format)
         reason = error.args[0].decode(errors="replace") if _holds_bytes(error) else str(error)
-        if file_format == "protobuf":
+        if file_format == _BINARY:
             if not hint:
                 _refuse_other_message(data, source)
             reason = broken_place(data) or reason
         raise ModelError(f"{source} is not an ONNX model ({file_format}): {reason}", hint=hint) from error
-    if file_format == "protobuf" and not proto.HasField("graph"):
+    if file_format == _BINARY and not proto.HasField("graph"):
         _refuse_other_message(data, source)
     return proto  # type: ignore[no-any-return]  # onnx leaves it untyped
 
@@ -153,10 +159,10 @@ def _holds_bytes(error: Exception) -> bool:
 
 def _refuse_nonsense(loaded: Loaded) -> None:
     proto = loaded.proto
-    if proto.ir_version > onnx.IR_VERSION:
+    if proto.ir_version > IR_VERSION:
         raise ModelError(
             f"{loaded.source} has IR version {proto.ir_version}, the installed onnx {onnx.__version__} "
-            f"knows versions up to {onnx.IR_VERSION}",
+            f"knows versions up to {IR_VERSION}",
             hint="upgrade the onnx package, or export the model for an older IR version",
         )
     _refuse_bad_text(proto, loaded.source)

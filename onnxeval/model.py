@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 
 import numpy as np
@@ -190,6 +189,8 @@ class Model:
         known = {*self.values, *(output.name for output in self.outputs)}
         for name in names:
             if name not in known:
+                from difflib import get_close_matches
+
                 near = get_close_matches(name, known, 1)
                 raise InputError(f'the model has no value "{name}"', hint=f'did you mean "{near[0]}"?' if near else "")
 

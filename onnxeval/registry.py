@@ -107,17 +107,27 @@ class Registry(Mapping[OpKey, Kernel]):
         """The newest version that an operator of a domain is registered for; 0 where there is none."""
         return max((key.since_version for key in self._kernels if key.domain == domain), default=0)
 
+    def find(self, key: OpKey, section: str) -> Kernel | None:
+        """The kernel of a key, None where there is none; of its section only what names the operator is imported."""
+        if key not in self:
+            self.load_operator(key.op_type, section)
+        if key not in self:
+            self.load_section(section)
+        return self.get(key)
+
+    def load_operator(self, op_type: str, section: str) -> None:
+        """Import the kernel files of ``onnxeval.ops.SECTION`` that hold the name of an operator in quotes."""
+        for module, source in _sources(section).items():
+            if f'"{op_type}"' in source:
+                importlib.import_module(f"onnxeval.ops.{section}.{module}")
+
     def load_section(self, section: str) -> None:
         """Import every kernel file of ``onnxeval.ops.SECTION``; nothing happens where there is none."""
         if section in self._loaded:
             return
         self._loaded.add(section)
-        if section not in _sections():
-            return
-        package = importlib.import_module(f"onnxeval.ops.{section}")
-        for module in pkgutil.iter_modules(package.__path__):
-            if not module.name.startswith("_"):
-                importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in _modules(section):
+            importlib.import_module(f"onnxeval.ops.{section}.{module}")
 
     @classmethod
     def standard(cls) -> Registry:
@@ -167,9 +177,26 @@ def preparation_of(kernel: Kernel) -> Callable[..., Any] | None:
     return getattr(kernel, "prepare", None)
 
 
+_OPS = Path(__file__).with_name("ops")
+
+
 @cache
 def _sections() -> tuple[str, ...]:
-    return tuple(m.name for m in pkgutil.iter_modules([str(Path(__file__).with_name("ops"))]) if m.ispkg)
+    return tuple(m.name for m in pkgutil.iter_modules([str(_OPS)]) if m.ispkg)
+
+
+@cache
+def _modules(section: str) -> tuple[str, ...]:
+    """The kernel files of a section; none where there is no such section."""
+    modules = pkgutil.iter_modules([str(_OPS / section)]) if section in _sections() else ()
+    return tuple(m.name for m in modules if not m.name.startswith("_"))
+
+
+@cache
+def _sources(section: str) -> Mapping[str, str]:
+    """The text of each kernel file of a section; "" where it is installed without."""
+    files = {module: _OPS / section / f"{module}.py" for module in _modules(section)}
+    return {module: file.read_text("utf-8") if file.is_file() else "" for module, file in files.items()}
 
 
 def _location(kernel: Kernel) -> str:

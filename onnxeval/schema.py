@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -15,7 +14,6 @@ from typing import Any, TypeAlias
 import onnx.defs
 from onnx import AttributeProto, FunctionProto, NodeProto
 from onnx.defs import OpSchema
-from onnx.helper import OP_SET_ID_VERSION_MAP
 
 from onnxeval.attributes import attribute_value, kind_name, kind_of
 from onnxeval.dtypes import BY_NAME, NAMES, DType, name_of
@@ -100,6 +98,8 @@ def newest_opset(domain: str) -> int:
 @cache
 def released_opset(domain: str, ir_version: int) -> int:
     """The newest version of a standard domain that was released with an IR version or before it; 1 where none was."""
+    from onnx.helper import OP_SET_ID_VERSION_MAP  # few models need it, and it takes onnx's tools along
+
     there = OP_SET_ID_VERSION_MAP.items()  # {(domain, version): the IR version of its release}
     return max(
         (version for (name, version), ir in there if name == (domain or "ai.onnx") and ir <= ir_version), default=1
@@ -195,6 +195,8 @@ def why_missing(domain: str, op_type: str, version: int, there: Sequence[int]) -
         return f'{name} is neither a registered operator nor a function of the model (domain "{domain}")'
     if versions:
         return f"{name} at opset {version} has no kernel"
+    from difflib import get_close_matches
+
     near = get_close_matches(op_type, {s.key.op_type for s in all_schemas() if s.key.domain == domain}, 1)
     return f"{name} is no operator of the standard" + (f" (did you mean {near[0]}?)" if near else "")
 

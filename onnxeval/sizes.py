@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from onnxeval.errors import InputError
@@ -53,6 +52,8 @@ def _hint(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if not names:
         return "every size is fixed"
+    from difflib import get_close_matches
+
     near = get_close_matches(name, names, n=3)
     return f"did you mean {' or '.join(near)}?" if near else f"the open ones are: {', '.join(names)}"
 

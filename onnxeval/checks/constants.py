@@ -51,8 +51,7 @@ def carried(schema: Schema, inputs: Sequence[Known], attributes: Iterable[Attrib
 
 def evaluated(schema: Schema, inputs: Sequence[Known], attributes: Iterable[AttributeProto]) -> Tensor | None:
     """What the kernel of a node with one output makes of elements that are known; None where they are not."""
-    STANDARD.load_section(schema.section)
-    kernel = STANDARD.get(schema.key)
+    kernel = STANDARD.find(schema.key, schema.section)
     if kernel is None or not (signature := signature_of(kernel)).injected <= {"allocate"}:
         return None
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -74,6 +73,8 @@ class FolderTarget(Target):
             raise OutputError(f"{path} is a file, not a folder")
 
     def save(self, values: Mapping[str, Typed]) -> list[str]:
+        import tempfile
+
         notes: list[str] = []
         with write_failures(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -55,6 +54,8 @@ class Target(ABC):
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A file beside ``path`` that takes its place when all went well, and is gone otherwise."""
+    import tempfile
+
     with write_failures(path):
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".onnxeval-")
         os.close(handle)

@@ -65,15 +65,16 @@ def standard_step(like: Step, op: str, inputs: tuple[str, ...], output: str, **a
     """A step of the newest version of an operator of the standard, in place of ``like`` and with its label."""
     schema = find_schema("", op, newest_opset(""))
     assert schema is not None
-    STANDARD.load_section(schema.section)
+    kernel = STANDARD.find(schema.key, schema.section)
+    assert kernel is not None
     return Step(
         label=like.label,
-        kernel=STANDARD[schema.key],
+        kernel=kernel,
         inputs=inputs,
         outputs=(output,),
         attributes=attributes,
         subgraphs={},
-        injected=signature_of(STANDARD[schema.key]).injected - {"n_outputs"},
+        injected=signature_of(kernel).injected - {"n_outputs"},
         schema=schema,
     )
 

@@ -2,6 +2,8 @@
 
 import inspect
 import itertools
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -74,3 +76,27 @@ def test_inside_one_kernel_the_schema_only_grows(kernel, keys: list[OpKey]) -> N
         assert len(one.inputs) <= len(other.inputs), f"{older} -> {newer} lost an input"
         for name in attributes_of(one):
             assert one.attributes[name].kind == other.attributes[name].kind, f"{name} was retyped"
+
+
+#: Prints, for each kernel, its operator and the file whose import registered it.
+HOMES = """
+import sys
+from onnxeval.registry import Registry
+add = Registry.add
+def recorded(self, key, kernel):
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    print(key.op_type, frame.f_code.co_filename)
+    add(self, key, kernel)
+Registry.add = recorded
+Registry.standard()
+"""
+
+
+def test_every_kernel_file_holds_the_names_of_its_operators_in_quotes() -> None:
+    """By them a run finds what it has to import."""
+    said = subprocess.run([sys.executable, "-c", HOMES], capture_output=True, text=True, check=True).stdout
+    homes = [line.split(" ", 1) for line in said.splitlines()]
+    assert len(homes) > 700
+    assert not [home for home in homes if f'"{home[0]}"' not in Path(home[1]).read_text("utf-8")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf, nan
-from statistics import NormalDist
 
 import numpy as np
 
@@ -29,6 +28,8 @@ def _softmax_zero(scores: Tensor) -> Tensor:
 
 def _probit(scores: Tensor) -> Tensor:
     """The quantile of the normal distribution; NaN where the score is no probability."""
+    from statistics import NormalDist
+
     quantile = NormalDist().inv_cdf
     ends = {0.0: -inf, 1.0: inf}
     quantiles = np.frompyfunc(lambda p: quantile(p) if 0 < p < 1 else ends.get(p, nan), 1, 1)(scores)
