@@ -115,6 +115,12 @@ class Registry(Mapping[OpKey, Kernel]):
             self.load_section(section)
         return self.get(key)
 
+    def require(self, key: OpKey, section: str) -> Kernel:
+        """The kernel of a key, found as `find` does. Raises KeyError where there is none."""
+        if (kernel := self.find(key, section)) is None:
+            raise KeyError(str(key))
+        return kernel
+
     def load_operator(self, op_type: str, section: str) -> None:
         """Import the kernel files of ``onnxeval.ops.SECTION`` that hold the name of an operator in quotes."""
         for module, source in _sources(section).items():

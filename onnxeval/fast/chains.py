@@ -18,8 +18,7 @@ from onnxeval.ops.math.matmul import gemm, matmul
 from onnxeval.ops.nn.conv import conv
 from onnxeval.registry import STANDARD, Kernel, OpKey
 
-STANDARD.load_section("math")
-_ADD = STANDARD[OpKey("", "Add", 14)]
+_ADD = STANDARD.require(OpKey("", "Add", 14), "math")
 
 #: Readable kernel -> what computes it, with something added and an activation.
 _PRODUCTS: dict[Kernel, Callable[[Sequence[Tensor | None], Mapping[str, Any]], Callable[..., Tensor | None]]] = {

@@ -17,8 +17,6 @@ from onnxeval.ops.math.rectifiers import elu, hard_sigmoid, hard_swish, leaky_re
 from onnxeval.ops.math.sigmoids import gelu, mish, sigmoid, softplus, swish
 from onnxeval.registry import STANDARD, Kernel, OpKey
 
-STANDARD.load_section("math")
-
 _GELU = {"none": Activation(Kind.GELU), "tanh": Activation(Kind.GELU_TANH)}
 
 #: Readable kernel -> what it is here, from its attributes; None where they mean nothing.
@@ -30,7 +28,7 @@ _CURVES: dict[Kernel, Callable[[Mapping[str, Any]], Activation | None]] = {
     sigmoid: lambda _: Activation(Kind.SIGMOID),
     swish: lambda given: Activation(Kind.SILU, given["alpha"]),
     gelu: lambda given: _GELU.get(given["approximate"]),
-    STANDARD[OpKey("", "Tanh", 13)]: lambda _: Activation(Kind.TANH),
+    STANDARD.require(OpKey("", "Tanh", 13), "math"): lambda _: Activation(Kind.TANH),
     error_function: lambda _: Activation(Kind.ERF),
     softplus: lambda _: Activation(Kind.SOFTPLUS),
     mish: lambda _: Activation(Kind.MISH),

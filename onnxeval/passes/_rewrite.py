@@ -65,8 +65,7 @@ def standard_step(like: Step, op: str, inputs: tuple[str, ...], output: str, **a
     """A step of the newest version of an operator of the standard, in place of ``like`` and with its label."""
     schema = find_schema("", op, newest_opset(""))
     assert schema is not None
-    kernel = STANDARD.find(schema.key, schema.section)
-    assert kernel is not None
+    kernel = STANDARD.require(schema.key, schema.section)
     return Step(
         label=like.label,
         kernel=kernel,

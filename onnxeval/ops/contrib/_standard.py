@@ -7,6 +7,4 @@ from onnxeval.registry import STANDARD, Kernel, OpKey
 
 def standard(section: str, op_type: str, version: int) -> Kernel:
     """The kernel of a version of an operator of ai.onnx; its file is imported where it is not yet."""
-    kernel = STANDARD.find(OpKey("", op_type, version), section)
-    assert kernel is not None, f"{section} has no kernel of {op_type}-{version}"
-    return kernel
+    return STANDARD.require(OpKey("", op_type, version), section)
