@@ -1,9 +1,12 @@
 """Wrong names, broken, truncated and malicious files of every format: exit code 5, the reason, nothing written."""
 
+import importlib.util
 import io
 import json
 import pickle
 import struct
+import sys
+import tracemalloc
 import zipfile
 import zlib
 from pathlib import Path
@@ -11,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxeval.files import write
+from onnxeval.errors import InputError
+from onnxeval.files import read, write
 
 INPUT_ERROR = 5
 ROW = np.array([[1, -2, 3]], np.float32)
@@ -129,14 +133,10 @@ def test_sizes_that_lie_take_no_memory(shell, model):
 
 
 def test_archives_that_expand_without_end(shell, model):
-    size = 2**30 + 2**24
-    with (
-        zipfile.ZipFile("x.npz", "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("x.npy", "w", force_zip64=True) as member,
-    ):
-        member.write(npy_header((size // 4,)))
-        for _ in range(size // 2**24):
-            member.write(bytes(2**24))
+    with zipfile.ZipFile("x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", npy_header((2**29,)) + bytes(2**20))
+    told, real = (struct.pack("<I", size) for size in (2**31 + 128, len(npy_header((2**29,))) + 2**20))
+    Path("x.npz").write_bytes(Path("x.npz").read_bytes().replace(real, told))
     refused(shell, model, "x.npz", "decompression bomb")
     # one that says less than it holds
     with zipfile.ZipFile("x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -225,3 +225,31 @@ def test_another_type_is_no_silent_cast(shell, model):
     np.save("x.npy", ROW.astype(np.float64))
     result = refused(shell, model, "x.npy", "x.npy: is float64, the model declares float32")
     assert "hint: --cast converts them" in result.stderr
+
+
+def test_what_lies_or_expands_takes_no_memory():
+    places = {"x.npy": npy_header((2**28,)) + bytes(100), "x.png": png(9_400, 9_600)}
+    header = json.dumps({"x": {"dtype": "F32", "shape": [2**28], "data_offsets": [0, 2**30]}}).encode()
+    places["x.safetensors"] = len(header).to_bytes(8, "little") + header
+    with zipfile.ZipFile("x.npz", "w") as archive:
+        archive.writestr("x.npy", npy_header((2**28,)) + bytes(100))
+    places["x.npz"] = Path("x.npz").read_bytes()
+    for place, data in places.items():
+        if place == "x.png" and not importlib.util.find_spec("PIL"):
+            continue
+        Path(place).write_bytes(data)
+        tracemalloc.start()
+        with pytest.raises(InputError):
+            read(place)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**24, place
+
+
+def test_pictures_without_pillow(shell, model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    Path("x.png").write_bytes(png(3, 1))
+    result = shell("run", model("relu"), "-i", "x.png")
+    assert result.exit_code == 9
+    assert "pip install 'onnxeval[image]'" in result.stderr
+    assert shell("run", model("relu"), "-i", "[[1, 2, 3]]", "--save", "y.png").exit_code == 9
