@@ -19,6 +19,7 @@ NATIVE = Path("onnxeval/fast/native")
 #: Files that are compiled once for each instruction set, under names of its own; all others are compiled once.
 KERNELS = (
     "activations",
+    "chain",
     "conv",
     "depthwise",
     "gemm",

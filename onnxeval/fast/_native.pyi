@@ -97,3 +97,6 @@ def pool(
     left: int,
     /,
 ) -> None: ...
+def run_chain(
+    out: Tensor, operands: tuple[Tensor, ...], instructions: bytes, layouts: Tensor, rows: int, length: int, /
+) -> None: ...

@@ -24,6 +24,11 @@ class Kind(IntEnum):
     SOFTPLUS = auto()
     MISH = auto()
     ELU = auto()
+    ABSOLUTE = auto()
+    NEGATIVE = auto()
+    ROOT = auto()
+    RECIPROCAL = auto()
+    SQUARE = auto()
 
 
 class Activation(NamedTuple):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast._checks import is_float32
-from onnxeval.fast.activations import IDENTITY, Activation, Kind
+from onnxeval.fast.activations import IDENTITY, Activation
 from onnxeval.fast.convolutions import Convolution
-from onnxeval.fast.curves import activation_of
+from onnxeval.fast.curves import activation_of, clip_of
+from onnxeval.fast.parts import SO_FAR, Part
 from onnxeval.fast.products import GeneralProduct, MatrixProduct
-from onnxeval.ops.math.clip import clip, clip_attributes
 from onnxeval.ops.math.matmul import gemm, matmul
 from onnxeval.ops.nn.conv import conv
 from onnxeval.registry import STANDARD, Kernel, OpKey
@@ -26,17 +24,6 @@ _PRODUCTS: dict[Kernel, Callable[[Sequence[Tensor | None], Mapping[str, Any]], C
     gemm: GeneralProduct,
     conv: Convolution,
 }
-
-
-class Part(Protocol):
-    """One operator: its inputs are those of the chain by place, or from -1 on what is not one of them."""
-
-    @property
-    def kernel(self) -> Kernel: ...
-    @property
-    def sources(self) -> tuple[int, ...]: ...
-    @property
-    def attributes(self) -> Mapping[str, Any]: ...
 
 
 class FusedHead:
@@ -71,11 +58,8 @@ class FusedHead:
         return self.readable(*values, **given) if result is None else result
 
 
-def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None], so_far: int) -> FusedHead | None:
-    """What computes the product that a chain begins with and as much of the rest as goes with it, at least one part.
-
-    ``so_far`` is how sources name the result of the parts before. None where nothing goes together.
-    """
+def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> FusedHead | None:
+    """What computes the product that a chain begins with and what goes with it of the rest; None where nothing does."""
     first = parts[0]
     if first.kernel not in _PRODUCTS:
         return None
@@ -83,9 +67,9 @@ def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None], so_far
     activation = IDENTITY
     length = 1
     for part in parts[1:]:
-        place = _added(part, so_far)
+        place = _added(part)
         if place is None:
-            found = _activation(part, constants, so_far)
+            found = _activation(part, constants)
             if found is not None:
                 activation, length = found, length + 1
             break
@@ -99,11 +83,11 @@ def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None], so_far
     return FusedHead(first, constants, extras, activation, length) if length > 1 else None
 
 
-def _added(part: Part, so_far: int) -> int | None:
+def _added(part: Part) -> int | None:
     """The place of what a part adds to the result so far; None where it does something else."""
-    if part.kernel is not _ADD or len(part.sources) != 2 or so_far not in part.sources:
+    if part.kernel is not _ADD or len(part.sources) != 2 or SO_FAR not in part.sources:
         return None
-    other = part.sources[1] if part.sources[0] == so_far else part.sources[0]
+    other = part.sources[1] if part.sources[0] == SO_FAR else part.sources[0]
     return other if other >= 0 else None
 
 
@@ -118,29 +102,10 @@ def _kind_of_extra(first: Part, value: Tensor | None) -> str | None:
     return "residual" if value.ndim > 1 and value.shape[-1] > 1 else None
 
 
-def _activation(part: Part, constants: Sequence[Tensor | None], so_far: int) -> Activation | None:
-    if part.kernel is clip:
-        return _clip(part, constants, so_far)
-    if part.sources != (so_far,):
+def _activation(part: Part, constants: Sequence[Tensor | None]) -> Activation | None:
+    if part.sources[0] != SO_FAR:
         return None
-    if part.kernel is clip_attributes:
-        low, high = part.attributes["min"], part.attributes["max"]
-        limit = float(np.finfo(np.float32).max)
-        return Activation(Kind.CLIP, -limit if low is None else low, limit if high is None else high)
+    clipped = clip_of(part, constants)
+    if clipped is not None or len(part.sources) > 1:
+        return clipped
     return activation_of(part.kernel, part.attributes)
-
-
-def _clip(part: Part, constants: Sequence[Tensor | None], so_far: int) -> Activation | None:
-    """Constant bounds that are numbers; one that is absent bounds nothing."""
-    if part.sources[0] != so_far:
-        return None
-    bounds = [IDENTITY.alpha, IDENTITY.beta]
-    for which, source in enumerate(part.sources[1:]):
-        if source == so_far:
-            return None
-        if source >= 0:
-            value = constants[source]
-            if value is None or value.size != 1 or value.dtype != np.float32 or np.isnan(value).any():
-                return None
-            bounds[which] = float(value.item())
-    return Activation(Kind.CLIP, *bounds)

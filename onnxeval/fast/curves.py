@@ -10,8 +10,10 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces
 from onnxeval.fast._checks import contiguous, is_float32
-from onnxeval.fast.activations import RELU, Activation, Kind
+from onnxeval.fast.activations import IDENTITY, RELU, Activation, Kind
 from onnxeval.fast.engine import native
+from onnxeval.fast.parts import ABSENT, Part
+from onnxeval.ops.math.clip import clip, clip_attributes
 from onnxeval.ops.math.erf import error_function
 from onnxeval.ops.math.rectifiers import elu, hard_sigmoid, hard_swish, leaky_relu, relu
 from onnxeval.ops.math.sigmoids import gelu, mish, sigmoid, softplus, swish
@@ -40,6 +42,26 @@ def activation_of(kernel: Kernel, attributes: Mapping[str, Any]) -> Activation |
     """What a readable kernel of one input is among the activations; None for any other."""
     make = _CURVES.get(kernel)
     return None if make is None else make(attributes)
+
+
+def clip_of(part: Part, constants: Sequence[Tensor | None]) -> Activation | None:
+    """Clip with constant bounds that are numbers; one that is absent bounds nothing. None for any other part."""
+    if part.kernel is clip_attributes:
+        low, high = part.attributes["min"], part.attributes["max"]
+        limit = float(np.finfo(np.float32).max)
+        return Activation(Kind.CLIP, -limit if low is None else low, limit if high is None else high)
+    if part.kernel is not clip:
+        return None
+    bounds = [IDENTITY.alpha, IDENTITY.beta]
+    for which, source in enumerate(part.sources[1:]):
+        if source >= 0:
+            value = constants[source]
+            if value is None or value.size != 1 or value.dtype != np.float32 or np.isnan(value).any():
+                return None
+            bounds[which] = float(value.item())
+        elif source != ABSENT:
+            return None
+    return Activation(Kind.CLIP, *bounds)
 
 
 def _bind(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping[str, Any]], Kernel | None]:

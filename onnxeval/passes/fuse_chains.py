@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.fast.parts import ABSENT, SO_FAR
 from onnxeval.passes._rewrite import Known, count_readers, op_type, rebuilt
 from onnxeval.passes.reuse_buffers import FRESH, in_place
 from onnxeval.plan import PartFailed, Plan, Step
@@ -65,9 +66,6 @@ ELEMENTWISE = frozenset(
 
 #: Steps in a chain: its label names them all.
 _LONGEST = 24
-
-#: Where a part reads: a place among the chain's inputs, or one of these.
-SO_FAR, ABSENT = -1, -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,12 +10,13 @@ from onnxeval.dtypes import Tensor
 from onnxeval.fast import replacement
 from onnxeval.fast.engine import native
 from onnxeval.passes._rewrite import Known
-from onnxeval.passes.fuse_chains import SO_FAR, Chain
+from onnxeval.passes.fuse_chains import Chain
 from onnxeval.plan import NOTHING, Plan, Step
 from onnxeval.registry import Kernel
 
 if TYPE_CHECKING:
     from onnxeval.fast.chains import FusedHead
+    from onnxeval.fast.elementwise import ElementChain
 
 
 def use_native(plan: Plan, _: Known) -> Plan:
@@ -38,23 +39,33 @@ def _with_kernel(step: Step, known: Mapping[str, Tensor]) -> Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Headed:
-    """A chain whose first parts run at once, where they can."""
+class QuickChain:
+    """A chain whose parts run at once as far as they can: a product with what follows it, then what is element-wise."""
 
-    head: FusedHead
     chain: Chain
+    head: FusedHead | None
+    tail: ElementChain | None
 
     def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Any:
-        result = self.head(*inputs, **supplied)
-        if result is None:
-            return self.chain(*inputs, **supplied)
-        return self.chain.go_on(self.head.length, result, inputs, NOTHING)
+        done, result = 0, None
+        if self.head is not None:
+            result = self.head(*inputs, **supplied)
+            if result is None:
+                return self.chain(*inputs, **supplied)
+            done = self.head.length
+        if self.tail is not None:
+            further = self.tail(inputs, result)
+            if further is not None:
+                done, result = self.tail.stop, further
+        return self.chain.go_on(done, result, inputs, NOTHING if done else supplied)
 
 
 def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kernel:
-    from onnxeval.fast.chains import fused_head  # it imports kernels that most models do without
+    # imported here, as they import kernels that most models do without
+    from onnxeval.fast.chains import fused_head
+    from onnxeval.fast.elementwise import element_chain
 
-    head = fused_head(chain.parts, constants, SO_FAR)
+    head = fused_head(chain.parts, constants)
     parts = []
     for part in chain.parts:
         if head is not None and part is chain.parts[0]:
@@ -63,7 +74,9 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
         known = [constants[source] if source >= 0 else None for source in part.sources]
         kernel = replacement(part.kernel, known, part.attributes)
         parts.append(part if kernel is None or part.quick is not part.kernel else replace(part, quick=kernel))
-    return Chain(tuple(parts)) if head is None else _Headed(head, Chain(tuple(parts)))
+    quick = Chain(tuple(parts))
+    tail = element_chain(parts, constants, 0 if head is None else head.length)
+    return quick if head is None and tail is None else QuickChain(quick, head, tail)
 
 
 def _with_bodies(step: Step, known: Mapping[str, Tensor]) -> Step:

@@ -20,7 +20,8 @@ def model(body: str, inputs: str = "float[N,M] x, float[A,B] z", constants: dict
 def check(loaded, feeds, lengths) -> None:
     results, wanted = (loaded.run(feeds, reference=reference) for reference in (False, True))
     for name in wanted:
-        np.testing.assert_array_equal(results[name], wanted[name])
+        # compiled kernels may differ in the last places
+        np.testing.assert_allclose(results[name], wanted[name], rtol=1e-5, atol=1e-6)
     found = [len(step.fused) or 1 for step in loaded.plan().steps]
     assert found == lengths
     assert sorted(operators(loaded.plan())) == sorted(operators(loaded.plan(reference=True)))

@@ -37,6 +37,11 @@ void NAMED(activate)(const Activation *how, const float *x, float *y, long n) {
         case SOFTPLUS: LOOP(soft_plus(v)); return;
         case MISH: LOOP(v * tanh_of_soft_plus(v)); return;
         case ELU: LOOP(choose(v < none, alpha * exponential_minus_one(v), v)); return;
+        case ABSOLUTE: LOOP(absolute(v)); return;
+        case NEGATIVE: LOOP((Vector)((Integers)v ^ (int32_t)0x80000000)); return;
+        case ROOT: LOOP(root(v)); return;
+        case RECIPROCAL: LOOP(one / v); return;
+        case SQUARE: LOOP(v * v); return;
         case ACTIVATIONS: return;
     }
 }

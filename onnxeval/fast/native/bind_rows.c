@@ -109,3 +109,61 @@ done:
     release(&held);
     return result;
 }
+
+/* run_chain(out, operands, instructions, layouts, rows, length): a tuple of arrays, of which the first is as out is;
+   instructions are bytes of Instruction, layouts int64 of (layout, count) for each operand */
+PyObject *py_run_chain(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 6, "run_chain")) return NULL;
+    Buffers held = {.count = 0};
+    Operand operands[MOST_BUFFERS];
+    ElementChain c = {.operands = operands};
+    PyObject *result = NULL;
+    const Py_buffer *out = take(&held, arguments[0], "f", WRITTEN, "out");
+    const Py_buffer *layouts = out ? take(&held, arguments[3], "l", 0, "the layouts") : NULL;
+    if (!layouts) goto done;
+    if (!PyTuple_Check(arguments[1]) || !PyBytes_Check(arguments[2])) {
+        PyErr_SetString(PyExc_TypeError, "the operands are no tuple, or the instructions no bytes");
+        goto done;
+    }
+    const Py_ssize_t count = PyTuple_GET_SIZE(arguments[1]);
+    c.rows = PyLong_AsLong(arguments[4]);
+    c.length = PyLong_AsLong(arguments[5]);
+    if (PyErr_Occurred()) goto done;
+    c.instructions = (const Instruction *)PyBytes_AS_STRING(arguments[2]);
+    c.count = (long)(PyBytes_GET_SIZE(arguments[2]) / (Py_ssize_t)sizeof *c.instructions);
+    c.y = out->buf;
+    if (count < 1 || count > MOST_BUFFERS - 2 || count_of(layouts) != 2 * count || c.rows < 1 || c.length < 1 ||
+        c.rows > PY_SSIZE_T_MAX / c.length || c.rows * c.length != count_of(out) || c.count < 1) {
+        PyErr_SetString(PyExc_ValueError, "the chain does not fit its result");
+        goto done;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const Py_buffer *view = take(&held, PyTuple_GET_ITEM(arguments[1], i), "f", 0, "an operand");
+        if (!view) goto done;
+        const long layout = ((const long *)layouts->buf)[2 * i], elements = ((const long *)layouts->buf)[2 * i + 1];
+        const Py_ssize_t wanted = layout == WHOLE       ? count_of(out)
+                                  : layout == SINGLE    ? 1
+                                  : layout == ALONG_ROW ? c.length
+                                                        : elements;
+        if (layout < 0 || layout >= LAYOUTS || (i == 0 && layout != WHOLE) || wanted < 1 || count_of(view) != wanted) {
+            PyErr_SetString(PyExc_ValueError, "an operand does not fit the result");
+            goto done;
+        }
+        operands[i] = (Operand){view->buf, layout, elements};
+    }
+    for (long i = 0; i < c.count; i++) {
+        const Instruction *each = &c.instructions[i];
+        const int joins = each->what >= ADD && each->what < JOINS_END && each->operand >= 0 && each->operand < count;
+        if (!joins && !(each->what >= 0 && each->what < ACTIVATIONS)) {
+            PyErr_SetString(PyExc_ValueError, "there is no such instruction");
+            goto done;
+        }
+    }
+    Py_BEGIN_ALLOW_THREADS
+    active->run_chain(&c);
+    Py_END_ALLOW_THREADS
+    result = finish(0);
+done:
+    release(&held);
+    return result;
+}

@@ -14,6 +14,17 @@ INLINE Vector with_sign_of(Vector magnitude, Vector x) {
     return (Vector)(((Integers)magnitude & 0x7fffffff) | ((Integers)x & (int32_t)0x80000000));
 }
 
+INLINE Vector root(Vector x) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (Vector)_mm256_sqrt_ps((__m256)x);
+#else
+    for (int lane = 0; lane < LANES; lane++) x[lane] = sqrtf(x[lane]);
+    return x;
+#endif
+}
+
 /* 2 ** n of whole numbers in -126..127. */
 INLINE Vector power_of_two(Integers n) { return (Vector)((n + 127) << 23); }
 

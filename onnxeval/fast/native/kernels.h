@@ -21,6 +21,11 @@ typedef enum {
     SOFTPLUS,
     MISH,
     ELU, /* x or alpha * (exp(x) - 1) */
+    ABSOLUTE,
+    NEGATIVE,
+    ROOT,
+    RECIPROCAL,
+    SQUARE,
     ACTIVATIONS
 } ActivationKind;
 
@@ -72,6 +77,41 @@ typedef struct {
     float *y;
     Epilogue epilogue; /* row_bias: one for each map of all groups */
 } Convolution;
+
+/* What joins the result so far with an operand; activations have the numbers below. */
+typedef enum {
+    ADD = 64,
+    SUBTRACT,      /* the operand from the result */
+    SUBTRACT_FROM, /* the result from the operand */
+    MULTIPLY,
+    DIVIDE,    /* the result by the operand */
+    DIVIDE_BY, /* the operand by the result */
+    GREATER,   /* NaN where either is */
+    LESS,
+    SLOPE, /* the result, times the operand where it is negative */
+    JOINS_END
+} Join;
+
+typedef struct {
+    int32_t what, operand; /* operand: its place, of joins alone */
+    float alpha, beta;     /* of activations */
+} Instruction;
+
+/* How an operand lies beside a result of `rows` rows of `length` elements. */
+typedef enum { WHOLE, SINGLE, PER_ROW, ALONG_ROW, LAYOUTS } Layout;
+
+typedef struct {
+    const float *elements;
+    long layout, count; /* row r has element r % count, PER_ROW; count is the length, ALONG_ROW */
+} Operand;
+
+/* A chain of element-wise operations, on operand 0, which is WHOLE. */
+typedef struct {
+    long rows, length, count;
+    const Instruction *instructions;
+    const Operand *operands;
+    float *y;
+} ElementChain;
 
 /* The maximum of what each window sees, or its mean: the sum over row_counts times column_counts. */
 typedef struct {
@@ -140,6 +180,7 @@ typedef struct {
     int (*multiply_integers)(const IntegerProduct *);
     int (*run_lstm)(const Lstm *);
     int (*pool)(const Pool *);
+    void (*run_chain)(const ElementChain *);
     void (*activate)(const Activation *, const float *x, float *y, long n);
     void (*softmax)(const Rows *, int logarithm);
     void (*layer_norm)(const Rows *, int centred);

@@ -83,6 +83,7 @@ static PyMethodDef methods[] = {
     {"multiply_integers", FAST(py_multiply_integers)},
     {"lstm", FAST(py_lstm)},
     {"pool", FAST(py_pool)},
+    {"run_chain", FAST(py_run_chain)},
     {"activate", FAST(py_activate)},
     {"softmax", FAST(py_softmax)},
     {"layer_norm", FAST(py_layer_norm)},

@@ -19,6 +19,7 @@ const Kernels NAMED(kernels) = {
     .multiply_integers = NAMED(multiply_integers),
     .run_lstm = NAMED(run_lstm),
     .pool = NAMED(pool_planes),
+    .run_chain = NAMED(run_chain),
     .activate = NAMED(activate),
     .softmax = NAMED(softmax),
     .layer_norm = NAMED(layer_norm),

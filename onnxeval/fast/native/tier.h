@@ -13,6 +13,7 @@ size_t NAMED(packed_integers_words)(long k, long n);
 void NAMED(pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
 int NAMED(multiply_integers)(const IntegerProduct *);
 int NAMED(run_lstm)(const Lstm *);
+void NAMED(run_chain)(const ElementChain *);
 int NAMED(pool_planes)(const Pool *);
 void NAMED(softmax)(const Rows *, int logarithm);
 void NAMED(layer_norm)(const Rows *, int centred);

@@ -1,0 +1,199 @@
+"""Chains of element-wise operators on float32 in one pass over the memory."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.fast._checks import contiguous, is_float32
+from onnxeval.fast.activations import Kind
+from onnxeval.fast.curves import activation_of, clip_of
+from onnxeval.fast.engine import native
+from onnxeval.fast.parts import SO_FAR, Part
+from onnxeval.ops.math.power import power
+from onnxeval.ops.math.rectifiers import parametric_relu
+from onnxeval.registry import STANDARD, Kernel, OpKey
+
+STANDARD.load_section("math")
+
+#: Readable kernel -> its number in kernels.h, and that with its operands exchanged, None where there is none.
+_JOINS: dict[Kernel, tuple[int, int | None]] = {
+    STANDARD[OpKey("", "Add", 14)]: (64, 64),
+    STANDARD[OpKey("", "Sub", 14)]: (65, 66),
+    STANDARD[OpKey("", "Mul", 14)]: (67, 67),
+    STANDARD[OpKey("", "Div", 14)]: (68, 69),
+    STANDARD[OpKey("", "Max", 13)]: (70, 70),
+    STANDARD[OpKey("", "Min", 13)]: (71, 71),
+    parametric_relu: (72, None),
+}
+_MULTIPLY = 67
+
+#: Readable kernels of one number that are no activations.
+_SIMPLE: dict[Kernel, Kind] = {
+    STANDARD[OpKey("", "Abs", 13)]: Kind.ABSOLUTE,
+    STANDARD[OpKey("", "Neg", 13)]: Kind.NEGATIVE,
+    STANDARD[OpKey("", "Sqrt", 13)]: Kind.ROOT,
+    STANDARD[OpKey("", "Reciprocal", 13)]: Kind.RECIPROCAL,
+    STANDARD[OpKey("", "Exp", 13)]: Kind.EXP,
+}
+
+#: As in kernels.h.
+_WHOLE, _SINGLE, _PER_ROW, _ALONG_ROW = range(4)
+_MOST_OPERANDS = 10
+_MOST_PLANS = 64
+
+
+class _Instruction(NamedTuple):
+    """One operator: a join with an operand of the chain, by place, or an activation."""
+
+    what: int
+    operand: int = -1
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+class _Plan(NamedTuple):
+    """What the shapes of the operands decide."""
+
+    shape: tuple[int, ...]
+    places: tuple[int, ...]  # of the operands among the chain's inputs, the first being what the chain begins with
+    instructions: bytes
+    layouts: Tensor
+    rows: int
+    length: int
+
+
+class ElementChain:
+    """The parts from ``start`` on as far as they go, ``stop`` excluded; from the result before if there is one."""
+
+    def __init__(self, parts: Sequence[Part], constants: Sequence[Tensor | None], start: int) -> None:
+        kernels = native()
+        assert kernels is not None
+        self.run = kernels.run_chain
+        self.first = parts[0].sources if start == 0 else ()
+        self.steps: list[_Instruction] = []
+        self.stop = start
+        for place, part in enumerate(parts[start:], start):
+            step = _instruction(part, constants, begins=place == 0)
+            if step is None or len({s.operand for s in self.steps} | {step.operand}) > _MOST_OPERANDS - 2:
+                break
+            self.steps.append(step)
+            self.stop = place + 1
+        self.plans: dict[tuple[tuple[int, ...], ...], _Plan | None] = {}
+
+    def __call__(self, inputs: Sequence[Tensor | None], result: Tensor | None = None) -> Tensor | None:
+        """The result after the last of these parts; None where they are for the readable kernels.
+
+        ``result`` is what the parts before gave. It is written over.
+        """
+        used = [inputs[step.operand] for step in self.steps if step.operand >= 0]
+        first = [result] if result is not None else [inputs[source] for source in self.first if source >= 0]
+        operands = first + used
+        if not all(map(is_float32, operands)):
+            return None
+        key = tuple([operand.shape for operand in operands if operand is not None])
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self._plan_for(inputs, result)
+            if plan is None:
+                return None
+            if len(self.plans) < _MOST_PLANS:
+                self.plans[key] = plan
+        values = [result if place < 0 else inputs[place] for place in plan.places]
+        arrays = tuple([contiguous(value) for value in values if value is not None])
+        target = result if result is not None and result.flags.c_contiguous else np.empty(plan.shape, np.float32)
+        self.run(target, arrays, plan.instructions, plan.layouts, plan.rows, plan.length)
+        return target
+
+    def _plan_for(self, inputs: Sequence[Tensor | None], result: Tensor | None) -> _Plan | None:
+        steps = list(self.steps)
+        if result is not None:
+            begin, shape = -1, result.shape
+        else:
+            sources = [source for source in self.first if source >= 0]
+            shapes = {source: _shape(inputs, source) for source in sources}
+            shape = max(shapes.values(), key=lambda each: (len(each), math.prod(each)))
+            begin = next(source for source in sources if shapes[source] == shape)
+            if steps[0].operand >= 0 and begin != sources[0]:
+                exchanged = dict(_JOINS.values()).get(steps[0].what)
+                if exchanged is None:
+                    return None
+                steps[0] = _Instruction(exchanged, sources[0])
+        if not math.prod(shape):
+            return None
+        places = list(dict.fromkeys([begin, *(step.operand for step in steps if step.operand >= 0)]))
+        own = [shape if place < 0 else _shape(inputs, place) for place in places]
+        layouts = [_layout(each, shape) for each in own]
+        if any(each is None for each in layouts):
+            return None
+        found = [each for each in layouts if each is not None]
+        lengths = {each[2] for each in found if each[2]}
+        if len(lengths) > 1:
+            return None
+        length = lengths.pop() if lengths else math.prod(shape)
+        code = b"".join(
+            struct.pack("=iiff", s.what, places.index(s.operand) if s.operand >= 0 else -1, s.alpha, s.beta)
+            for s in steps
+        )
+        table = np.array([each[:2] for each in found], np.int64)
+        return _Plan(shape, tuple(places), code, table, math.prod(shape) // length, length)
+
+
+def _shape(inputs: Sequence[Tensor | None], place: int) -> tuple[int, ...]:
+    value = inputs[place]
+    assert value is not None
+    return value.shape
+
+
+def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool) -> _Instruction | None:
+    """What a part is; None where the compiled kernel has nothing for it."""
+    unary = len(part.sources) == 1
+    if not begins and SO_FAR not in part.sources:
+        return None
+    if part.kernel in _JOINS and len(part.sources) == 2:
+        straight, exchanged = _JOINS[part.kernel]
+        left, right = part.sources
+        if begins:
+            return _Instruction(straight, right) if min(left, right) >= 0 and left != right else None
+        if left == right:
+            return _Instruction(Kind.SQUARE) if straight == _MULTIPLY else None
+        if left == SO_FAR:
+            return _Instruction(straight, right) if right >= 0 else None
+        return None if exchanged is None or left < 0 else _Instruction(exchanged, left)
+    if part.kernel is power and not begins and part.sources[0] == SO_FAR and part.sources[1] >= 0:
+        exponent = constants[part.sources[1]]
+        two = exponent is not None and is_float32(exponent) and exponent.ndim == 0 and exponent.item() == 2
+        return _Instruction(Kind.SQUARE) if two else None
+    if unary and part.kernel in _SIMPLE:
+        return _Instruction(_SIMPLE[part.kernel])
+    activation = clip_of(part, constants) or (activation_of(part.kernel, part.attributes) if unary else None)
+    return None if activation is None else _Instruction(activation.kind, -1, activation.alpha, activation.beta)
+
+
+def _layout(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(layout, count, the length of a row that it asks for or 0) of an operand in a result of that shape."""
+    if own == shape:
+        return _WHOLE, 0, 0
+    if len(own) > len(shape):
+        return None
+    size = math.prod(own)
+    if size == 1:
+        return _SINGLE, 1, 0
+    padded = (1,) * (len(shape) - len(own)) + own
+    used = [axis for axis, each in enumerate(padded) if each != 1]
+    first, last = used[0], used[-1] + 1
+    if padded[first:last] != shape[first:last]:
+        return None
+    inner = math.prod(shape[last:])
+    return (_ALONG_ROW, size, size) if inner == 1 else (_PER_ROW, size, inner)
+
+
+def element_chain(parts: Sequence[Part], constants: Sequence[Tensor | None], start: int) -> ElementChain | None:
+    """What runs the parts from ``start`` on as far as they go; None where that is not one."""
+    chain = ElementChain(parts, constants, start)
+    return chain if chain.stop > start else None

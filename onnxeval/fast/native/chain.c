@@ -1,0 +1,79 @@
+/* Chains of element-wise operations, a block of elements after the other: each goes through all of them in the cache. */
+#include "curves.h"
+#include "pool.h"
+#include "tier.h"
+
+#define BLOCK 2048
+#define TASK_FLOATS 16384
+
+INLINE Vector joined(const int how, Vector a, Vector b) {
+    switch (how) {
+        case ADD: return a + b;
+        case SUBTRACT: return a - b;
+        case SUBTRACT_FROM: return b - a;
+        case MULTIPLY: return a * b;
+        case DIVIDE: return a / b;
+        case DIVIDE_BY: return b / a;
+        case GREATER: return choose(a != a, a, larger(a, b));
+        case LESS: return choose(a != a, a, smaller(a, b));
+        default: return choose(a < zero(), a * b, a);
+    }
+}
+
+/* y = x joined with b, which is a single element or as many as x has. */
+INLINE void join(const int how, const float *x, const float *b, const int single, float *y, long n) {
+    const Vector same = single ? all(*b) : zero();
+    long i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, joined(how, load(x + i), single ? same : load(b + i)));
+    if (i < n) {
+        Vector other = single ? same : load_first(b + i, n - i);
+        store_first(y + i, joined(how, load_first(x + i, n - i), other), n - i);
+    }
+}
+
+static void run_join(int how, const float *x, const float *b, int single, float *y, long n) {
+#define CASE(how) \
+    case how: \
+        single ? join(how, x, b, 1, y, n) : join(how, x, b, 0, y, n); \
+        return;
+    switch (how) { CASE(ADD) CASE(SUBTRACT) CASE(SUBTRACT_FROM) CASE(MULTIPLY) CASE(DIVIDE) CASE(DIVIDE_BY) CASE(GREATER) CASE(LESS) CASE(SLOPE) }
+#undef CASE
+}
+
+typedef struct {
+    const ElementChain *c;
+    long pieces, each; /* blocks of a row, blocks of a task */
+} Job;
+
+static void chain_task(void *context, long ticket) {
+    const Job *job = context;
+    const ElementChain *c = job->c;
+    for (long block = ticket * job->each; block < MINIMUM(c->rows * job->pieces, (ticket + 1) * job->each); block++) {
+        const long row = block / job->pieces, start = block % job->pieces * BLOCK;
+        const long n = MINIMUM(BLOCK, c->length - start);
+        const ptrdiff_t at = (ptrdiff_t)row * c->length + start;
+        const float *x = c->operands[0].elements + at;
+        float *y = c->y + at;
+        for (long i = 0; i < c->count; i++, x = y) {
+            const Instruction *instruction = &c->instructions[i];
+            if (instruction->what < ADD) {
+                const Activation how = {(ActivationKind)instruction->what, instruction->alpha, instruction->beta};
+                NAMED(activate)(&how, x, y, n);
+                continue;
+            }
+            const Operand *operand = &c->operands[instruction->operand];
+            const float *b = operand->elements;
+            if (operand->layout == WHOLE) b += at;
+            if (operand->layout == PER_ROW) b += row % operand->count;
+            if (operand->layout == ALONG_ROW) b += start;
+            run_join(instruction->what, x, b, operand->layout == SINGLE || operand->layout == PER_ROW, y, n);
+        }
+    }
+}
+
+void NAMED(run_chain)(const ElementChain *c) {
+    if (!c->rows || !c->length) return;
+    Job job = {c, CEIL_DIV(c->length, BLOCK), 1};
+    job.each = MAXIMUM(1, TASK_FLOATS / MINIMUM(BLOCK, c->length));
+    pool_run(chain_task, &job, CEIL_DIV(c->rows * job.pieces, job.each));
+}
