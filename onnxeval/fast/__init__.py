@@ -24,6 +24,7 @@ B = TypeVar("B", bound=Binder)
 _MODULES = {
     "onnxeval.ops.math.matmul": "products",
     "onnxeval.ops.math.softmax": "rows",
+    "onnxeval.ops.nn.batch_norm": "batch_norms",
     "onnxeval.ops.nn.conv": "convolutions",
     "onnxeval.ops.nn.average_pool": "pools",
     "onnxeval.ops.nn.layer_norm": "rows",

@@ -31,7 +31,7 @@ _JOINS: dict[Kernel, tuple[int, int | None]] = {
     STANDARD[OpKey("", "Min", 13)]: (71, 71),
     parametric_relu: (72, None),
 }
-_MULTIPLY = 67
+ADD, SUBTRACT, MULTIPLY = 64, 65, 67
 
 #: Readable kernels of one number that are no activations.
 _SIMPLE: dict[Kernel, Kind] = {
@@ -48,7 +48,7 @@ _MOST_OPERANDS = 10
 _MOST_PLANS = 64
 
 
-class _Instruction(NamedTuple):
+class Instruction(NamedTuple):
     """One operator: a join with an operand of the chain, by place, or an activation."""
 
     what: int
@@ -76,7 +76,7 @@ class ElementChain:
         assert kernels is not None
         self.run = kernels.run_chain
         self.first = parts[0].sources if start == 0 else ()
-        self.steps: list[_Instruction] = []
+        self.steps: list[Instruction] = []
         self.stop = start
         for place, part in enumerate(parts[start:], start):
             step = _instruction(part, constants, begins=place == 0)
@@ -123,25 +123,27 @@ class ElementChain:
                 exchanged = dict(_JOINS.values()).get(steps[0].what)
                 if exchanged is None:
                     return None
-                steps[0] = _Instruction(exchanged, sources[0])
-        if not math.prod(shape):
-            return None
+                steps[0] = Instruction(exchanged, sources[0])
         places = list(dict.fromkeys([begin, *(step.operand for step in steps if step.operand >= 0)]))
         own = [shape if place < 0 else _shape(inputs, place) for place in places]
-        layouts = [_layout(each, shape) for each in own]
-        if any(each is None for each in layouts):
-            return None
-        found = [each for each in layouts if each is not None]
-        lengths = {each[2] for each in found if each[2]}
-        if len(lengths) > 1:
-            return None
-        length = lengths.pop() if lengths else math.prod(shape)
-        code = b"".join(
-            struct.pack("=iiff", s.what, places.index(s.operand) if s.operand >= 0 else -1, s.alpha, s.beta)
-            for s in steps
-        )
-        table = np.array([each[:2] for each in found], np.int64)
-        return _Plan(shape, tuple(places), code, table, math.prod(shape) // length, length)
+        found = compiled(own, [s._replace(operand=places.index(s.operand)) if s.operand >= 0 else s for s in steps])
+        return None if found is None else _Plan(shape, tuple(places), *found)
+
+
+def compiled(shapes: Sequence[tuple[int, ...]], steps: Sequence[Instruction]) -> tuple[bytes, Tensor, int, int] | None:
+    """The last arguments of the compiled kernel, for operands of these shapes, the first of which the result has.
+
+    None where there are no elements, or they do not lie beside each other as the kernel can see them.
+    """
+    layouts = [_layout(each, shapes[0]) for each in shapes]
+    found = [each for each in layouts if each is not None]
+    lengths = {each[2] for each in found if each[2]}
+    size = math.prod(shapes[0])
+    if not size or len(found) < len(layouts) or len(lengths) > 1:
+        return None
+    length = lengths.pop() if lengths else size
+    code = b"".join(struct.pack("=iiff", *step) for step in steps)
+    return code, np.array([each[:2] for each in found], np.int64), size // length, length
 
 
 def _shape(inputs: Sequence[Tensor | None], place: int) -> tuple[int, ...]:
@@ -150,7 +152,7 @@ def _shape(inputs: Sequence[Tensor | None], place: int) -> tuple[int, ...]:
     return value.shape
 
 
-def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool) -> _Instruction | None:
+def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool) -> Instruction | None:
     """What a part is; None where the compiled kernel has nothing for it."""
     unary = len(part.sources) == 1
     if not begins and SO_FAR not in part.sources:
@@ -159,20 +161,20 @@ def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool
         straight, exchanged = _JOINS[part.kernel]
         left, right = part.sources
         if begins:
-            return _Instruction(straight, right) if min(left, right) >= 0 and left != right else None
+            return Instruction(straight, right) if min(left, right) >= 0 and left != right else None
         if left == right:
-            return _Instruction(Kind.SQUARE) if straight == _MULTIPLY else None
+            return Instruction(Kind.SQUARE) if straight == MULTIPLY else None
         if left == SO_FAR:
-            return _Instruction(straight, right) if right >= 0 else None
-        return None if exchanged is None or left < 0 else _Instruction(exchanged, left)
+            return Instruction(straight, right) if right >= 0 else None
+        return None if exchanged is None or left < 0 else Instruction(exchanged, left)
     if part.kernel is power and not begins and part.sources[0] == SO_FAR and part.sources[1] >= 0:
         exponent = constants[part.sources[1]]
         two = exponent is not None and is_float32(exponent) and exponent.ndim == 0 and exponent.item() == 2
-        return _Instruction(Kind.SQUARE) if two else None
+        return Instruction(Kind.SQUARE) if two else None
     if unary and part.kernel in _SIMPLE:
-        return _Instruction(_SIMPLE[part.kernel])
+        return Instruction(_SIMPLE[part.kernel])
     activation = clip_of(part, constants) or (activation_of(part.kernel, part.attributes) if unary else None)
-    return None if activation is None else _Instruction(activation.kind, -1, activation.alpha, activation.beta)
+    return None if activation is None else Instruction(activation.kind, -1, activation.alpha, activation.beta)
 
 
 def _layout(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int] | None:

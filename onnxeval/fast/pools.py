@@ -13,7 +13,7 @@ from onnxeval.fast._checks import contiguous, is_float32
 from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._windows import Windows, check_seen, windows_of
-from onnxeval.ops.nn.average_pool import average_pool
+from onnxeval.ops.nn.average_pool import average_pool, global_average_pool
 from onnxeval.ops.nn.max_pool import max_pool
 from onnxeval.registry import Kernel
 
@@ -67,6 +67,25 @@ def bind_average_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any])
     def pool(x: Tensor, *, allocate: Allocate, **given: Any) -> Tensor:
         result = pooled(x, allocate)
         return average_pool(x, allocate=allocate, **given) if result is None else result
+
+    return pool
+
+
+@replaces(global_average_pool)
+def bind_global_average_pool(_: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
+    """GlobalAveragePool, as one window over each plane."""
+    kernels = native()
+    assert kernels is not None
+
+    def pool(x: Tensor) -> Tensor:
+        if not is_float32(x) or x.ndim not in (3, 4) or not x.size or max(x.shape[2:]) > _MOST:
+            return global_average_pool(x)
+        height, width = x.shape[2:] if x.ndim == 4 else (1, x.shape[2])
+        counts = np.array([[height], [width]], np.float32)
+        result = np.empty((*x.shape[:2], 1, 1), np.float32)
+        planes = contiguous(x).reshape(*x.shape[:2], height, width)
+        kernels.pool(planes, result, counts[0], counts[1], height, width, 1, 1, 1, 1, 0, 0)
+        return result.reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
 
     return pool
 

@@ -12,6 +12,7 @@ from onnxeval.fast import replacement
 from onnxeval.fast.activations import Kind
 from onnxeval.ops.math import rectifiers, sigmoids, softmax
 from onnxeval.ops.math.erf import error_function
+from onnxeval.ops.nn.batch_norm import batch_normalization
 from onnxeval.ops.nn.layer_norm import layer_normalization, rms_normalization
 from onnxeval.registry import STANDARD, OpKey
 
@@ -41,7 +42,7 @@ def test_curves_are_exact_in_their_tails(tier, kind):
 
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 15, 16, 17, 31, 100, 40_000])
 def test_curves_of_any_length(tier, rng, size):
-    x = guarded(rng.standard_normal(size).astype(np.float32))
+    x = guarded(np.abs(rng.standard_normal(size)).astype(np.float32))
     for kind in Kind:
         out = guarded(np.full(size, np.nan, np.float32))
         tier.activate(x, out, kind, 0.25, 0.5)
@@ -115,3 +116,14 @@ def test_normalisations_are_the_readable_ones(tier, data):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-3)
     got = replacement(rms_normalization, [None] * 2, options)(guarded(x), guarded(scale), **options)
     np.testing.assert_allclose(got, rms_normalization(x, scale, **options), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 7, 7), (3, 5), (1, 5, 40), (2, 5, 1, 1), (2, 5, 3, 3, 3), (1, 5, 50, 60)])
+def test_batches_are_normalised_as_the_readable_kernel_does(tier, rng, shape):
+    x = guarded(rng.standard_normal(shape).astype(np.float32))
+    scale, bias, mean = rng.standard_normal((3, 5)).astype(np.float32)
+    parameters = (scale, bias, mean, rng.random(5).astype(np.float32))
+    attributes = {"epsilon": 1e-3, "momentum": 0.9, "training_mode": 0, "n_outputs": 1}
+    got = replacement(batch_normalization, [None, *parameters], attributes)(x, *parameters, **attributes)
+    (wanted,) = batch_normalization(x, *parameters, **attributes)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)

@@ -14,11 +14,11 @@ typedef struct {
     long planes; /* of a task */
 } Job;
 
-/* `count` windows of row `row` and the `together - 1` rows after it, from window `column` on; first and last hold for
-   each tap which of their lanes see the input. */
+/* `count` windows of row `row` and the `together - 1` rows after it, from window `column` on; `lanes` are those of each
+   tap that see the input. */
 INLINE void some_rows(const Geometry *g, const float *x, const float *w, float *y, const float *residual, long row,
                       long column, long count, const int together, const long taps_y, const long taps_x, const long stride,
-                      const int inside, const long *first, const long *last, Vector bias, Vector lowest, Vector highest) {
+                      const int inside, const Lanes *lanes, Vector bias, Vector lowest, Vector highest) {
     Vector sum[ROWS];
     UNROLL for (int i = 0; i < together; i++) sum[i] = bias;
     const long top = row * g->stride_y - g->top;
@@ -29,7 +29,7 @@ INLINE void some_rows(const Geometry *g, const float *x, const float *w, float *
             if (at < 0 || at >= g->height) continue;
             UNROLL for (int tap = 0; tap < taps_x; tap++) {
                 const float *from = source + at * g->width + tap * g->dilation_x;
-                Vector v = inside ? load(from) : load_lanes(from, first[tap], last[tap]);
+                Vector v = inside ? load(from) : load_set(from, 1, &lanes[tap]);
                 UNROLL for (int i = 0; i < together; i++)
                     if (line - i >= 0 && line - i < taps_y) sum[i] += v * all(w[(line - i) * taps_x + tap]);
             }
@@ -38,11 +38,9 @@ INLINE void some_rows(const Geometry *g, const float *x, const float *w, float *
         for (long line = 0; line < taps_y; line++) {
             const long at = top + line * g->dilation_y;
             if (at < 0 || at >= g->height) continue;
-            for (long tap = 0; tap < taps_x; tap++) {
+            UNROLL for (long tap = 0; tap < taps_x; tap++) {
                 const float *from = source + at * g->width + tap * g->dilation_x;
-                Vector v = !inside       ? load_strided(from, stride, first[tap], last[tap])
-                           : stride == 1 ? load(from)
-                                         : load_strided(from, stride, 0, LANES);
+                Vector v = inside && stride == 1 ? load(from) : load_set(from, stride, &lanes[tap]);
                 sum[0] += v * all(w[line * taps_x + tap]);
             }
         }
@@ -72,20 +70,20 @@ INLINE void plane(const Convolution *q, long image, long map, const long taps_y,
     const ptrdiff_t at = (image * g->groups * g->maps + map) * g->rows * g->columns;
     float *y = q->y + at;
     const float *residual = e->residual ? e->residual + at : NULL;
-    long first[MOST_TAPS], last[MOST_TAPS];
+    Lanes lanes[MOST_TAPS];
     for (long column = 0; column < g->columns; column += LANES) {
         const long count = MINIMUM(LANES, g->columns - column);
         int inside = count == LANES;
         for (long tap = 0; tap < taps_x; tap++) {
             const long shift = column * stride + tap * g->dilation_x - g->left;
-            first[tap] = MINIMUM(count, MAXIMUM(0, ceil_div(-shift, stride)));
-            last[tap] = MAXIMUM(first[tap], MINIMUM(count, ceil_div(g->width - shift, stride)));
-            inside &= first[tap] == 0 && last[tap] == LANES;
+            const long first = MINIMUM(count, MAXIMUM(0, ceil_div(-shift, stride)));
+            const long last = MAXIMUM(first, MINIMUM(count, ceil_div(g->width - shift, stride)));
+            lanes[tap] = lanes_of(stride, first, last);
+            inside &= first == 0 && last == LANES;
         }
         long row = 0;
 #define PART(together, inner) \
-    some_rows(g, x, w, y, residual, row, column, count, together, taps_y, taps_x, stride, inner, first, last, bias, lowest, \
-              highest)
+    some_rows(g, x, w, y, residual, row, column, count, together, taps_y, taps_x, stride, inner, lanes, bias, lowest, highest)
         if (shared) {
             if (inside)
                 for (; row + ROWS <= g->rows; row += ROWS) PART(ROWS, 1);
@@ -116,6 +114,8 @@ static void planes_task(void *context, long ticket) {
             plane(job->q, image, map, g->taps_y, g->taps_x, 1, 0);
         else if (g->stride_x == 2 && g->taps_y == 3 && g->taps_x == 3)
             plane(job->q, image, map, 3, 3, 2, 0);
+        else if (g->stride_x == 2 && g->taps_y == 5 && g->taps_x == 5)
+            plane(job->q, image, map, 5, 5, 2, 0);
         else if (g->stride_x == 2)
             plane(job->q, image, map, g->taps_y, g->taps_x, 2, 0);
         else

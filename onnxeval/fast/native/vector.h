@@ -163,6 +163,52 @@ INLINE Vector load_strided(const float *p, const long stride, long first, long l
     return v;
 }
 
+/* The same lanes of many vectors, made ready once. */
+typedef struct {
+    long first, last;
+#if defined(__AVX512F__)
+    __mmask16 low, high;
+#elif defined(__AVX2__)
+    __m256i low, high;
+#endif
+} Lanes;
+
+INLINE Lanes lanes_of(const long stride, long first, long last) {
+    Lanes lanes = {.first = first, .last = last};
+    if (stride > 2) return lanes;
+#if defined(__AVX512F__)
+    const uint64_t wanted = stride == 2 ? 0x55555555u : 0xffffu;
+    const uint64_t mask = last > first ? wanted & ((1ull << (stride * (last - 1) + 1)) - 1) & ~((1ull << (stride * first)) - 1) : 0;
+    lanes.low = (__mmask16)mask;
+    lanes.high = (__mmask16)(mask >> 16);
+#elif defined(__AVX2__)
+    const long begin = stride * first, end = last > first ? stride * (last - 1) + 1 : begin;
+    lanes.low = lanes_(begin, end);
+    lanes.high = lanes_(begin - 8, end - 8);
+#endif
+    return lanes;
+}
+
+/* As load_strided. */
+INLINE Vector load_set(const float *p, const long stride, const Lanes *lanes) {
+    if (stride > 2) return load_strided(p, stride, lanes->first, lanes->last);
+#if defined(__AVX512F__)
+    const Integers even = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+    __m512 low = _mm512_maskz_loadu_ps(lanes->low, p);
+    if (stride == 1) return (Vector)low;
+    if (!lanes->high) return (Vector)_mm512_permutex2var_ps(low, (__m512i)even, _mm512_setzero_ps());
+    return (Vector)_mm512_permutex2var_ps(low, (__m512i)even, _mm512_maskz_loadu_ps(lanes->high, p + 16));
+#elif defined(__AVX2__)
+    __m256 low = _mm256_maskload_ps(p, lanes->low);
+    if (stride == 1) return (Vector)low;
+    __m256 high = _mm256_maskload_ps(p + 8, lanes->high);
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(low, high, 0x88));
+    return (Vector)_mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+#else
+    return load_strided(p, stride, lanes->first, lanes->last);
+#endif
+}
+
 INLINE float sum_of(Vector v) {
     float each[LANES];
     store(each, v);

@@ -66,10 +66,10 @@ static float transform_input(const Job *job, const float *x, float *to, long wid
         const long ty = tile / job->across, tx = tile % job->across;
         const long count = MINIMUM(MINIMUM(LANES, last - tile), job->across - tx);
         const long top = 2 * ty - g->top, left = 2 * tx - g->left, room = width - (tile - first);
-        long from[4], until[4];
+        Lanes lanes[4];
         for (long j = 0; j < 4; j++) {
-            from[j] = MINIMUM(count, MAXIMUM(0, ceil_half(-(left + j))));
-            until[j] = MAXIMUM(from[j], MINIMUM(count, ceil_half(g->width - (left + j))));
+            const long from = MINIMUM(count, MAXIMUM(0, ceil_half(-(left + j))));
+            lanes[j] = lanes_of(2, from, MAXIMUM(from, MINIMUM(count, ceil_half(g->width - (left + j)))));
         }
         const float *source = x + top * g->width + left;
         float *target = to + (tile - first);
@@ -78,7 +78,7 @@ static float transform_input(const Job *job, const float *x, float *to, long wid
             UNROLL for (int i = 0; i < 4; i++) {
                 const int seen = top + i >= 0 && top + i < g->height;
                 UNROLL for (int j = 0; j < 4; j++)
-                    d[i][j] = seen ? load_strided(source + i * g->width + j, 2, from[j], until[j]) : zero();
+                    d[i][j] = seen ? load_set(source + i * g->width + j, 2, &lanes[j]) : zero();
             }
             UNROLL for (int j = 0; j < 4; j++) {
                 t[0][j] = d[0][j] - d[2][j];
