@@ -55,7 +55,7 @@ def lines(outcomes: Sequence[Outcome], heading: str) -> Iterator[Line]:
 
 
 def _sum(outcomes: Sequence[Outcome]) -> Line:
-    line: Line = [(f"{len(outcomes)} cases: ", "name")]
+    line: Line = [(f"{len(outcomes)} case{'' if len(outcomes) == 1 else 's'}: ", "name")]
     parts = [(status, count) for status, count in _counts(outcomes).items() if count or status == "passed"]
     for place, (status, count) in enumerate(parts):
         line.append((", " if place else "", ""))

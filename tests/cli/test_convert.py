@@ -60,7 +60,7 @@ def test_what_it_makes_is_what_test_takes(shell, model):
     path = model("relu")
     assert shell("run", path, "-i", "[[1, -2, 3]]", "--save", "y.npz", "--save-inputs", "x.npz").exit_code == 0
     assert shell("convert", "x.npz", "y.npz", f"{path}:test_data_set_0").exit_code == 0
-    assert shell("test", path).stdout.splitlines()[-1] == "1 cases: 1 passed"
+    assert shell("test", path).stdout.splitlines()[-1] == "1 case: 1 passed"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_tolerances(with_data):
 def test_the_old_layout_of_the_zoo(with_data):
     path = with_data("model.onnx", [])
     np.savez("test_data_0.npz", inputs=np.ones((1, 3), np.float32), outputs=np.full((1, 3), 2, np.float32))
-    assert shell(path).stdout.splitlines()[-1] == "1 cases: 1 passed"
+    assert shell(path).stdout.splitlines()[-1] == "1 case: 1 passed"
 
 
 @pytest.mark.parametrize(
