@@ -124,6 +124,14 @@ def test_profile_as_text(shell):
     assert "where the time goes, by operator" in result.stdout
     assert "loop (Loop-21) > step (If-21)" in result.stdout
     assert "between the steps" in result.stdout
+
+
+def test_a_profile_shows_ten_nodes_and_how_many_more(shell):
+    nodes = "  ".join(f"t{place + 1} = StringConcat(t{place}, t0)" for place in range(12))
+    Path("long.onnxtxt").write_text(
+        f'<ir_version: 10, opset_import: ["": 21]> g (string[1] t0) => (string[1] t12) {{ {nodes} }}'
+    )
+    result = shell("bench", "long.onnxtxt", "-i", '["a"]', "--profile", *QUICK)
     assert "… 2 more" in result.stdout
 
 
