@@ -15,8 +15,10 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.executor import evaluate, execute, run_step
 from onnxeval.limits import Run
+from onnxeval.observe import unobserved
 from onnxeval.passes import Known, decided_by_shapes, specialise
 from onnxeval.plan import Plan, Step
+from onnxeval.tape import Tape
 from onnxeval.values import TensorType, Value
 
 #: For how many kinds of inputs a plan is kept, those that came last.
@@ -34,7 +36,7 @@ class _Watched:
     """A plan for one kind of inputs, and what the last run showed to be so for all inputs of this kind."""
 
     plan: Plan
-    settled: bool = False
+    tape: Tape | None = None  # once nothing more is to be won
     types: dict[str, TensorType] = field(default_factory=dict)
     values: dict[str, Tensor] = field(default_factory=dict)
 
@@ -57,22 +59,24 @@ class Adaptive:
         self._general = plan
         self._kinds: dict[Kind, _Watched] = {}
 
-    def execute(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
-        """Every output of the plan, by name, in its order."""
-        kind = kind_of(feeds)
+    def execute(self, kind: Kind, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
+        """Every output of the plan, by name, in its order. ``kind`` is that of the feeds."""
         watched = self._kinds.pop(kind, None)
         if watched is None:
             watched = _Watched(self._general)
             if len(self._kinds) >= _KEPT:
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[kind] = watched  # the last one is the one used last
-        if watched.settled:
-            return execute(watched.plan, feeds, run)
-        if watched.types:
+        if watched.tape is None and watched.types:
             plan = specialise(watched.plan, Known(evaluate, watched.types), watched.values)
-            watched.settled = plan is watched.plan
+            if plan is watched.plan:
+                watched.tape = Tape(plan, watched.types)
             watched.plan = plan
-        return self._watch(watched, feeds, run)
+        if watched.tape is None:
+            return self._watch(watched, feeds, run)
+        if run.observe is unobserved:
+            return watched.tape.execute(feeds, run)
+        return execute(watched.plan, feeds, run)
 
     def _watch(self, watched: _Watched, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         perform = run.observe(run_step)
@@ -90,15 +94,19 @@ class Adaptive:
         return execute(watched.plan, feeds, run, perform=noting)
 
 
-def kind_of(feeds: Mapping[str, Value]) -> Kind:
-    """What a plan may rely on for these inputs."""
+def kind_of(feeds: Mapping[str, Value]) -> tuple[Kind, bool]:
+    """What a plan may rely on for these inputs, and whether there is nothing more to check of them than that."""
     kind: list[Any] = []
+    plain = True
     for name, value in feeds.items():
-        if isinstance(value, np.ndarray):
-            kind += (name, value.dtype, value.shape, value.item() if _is_decisive(value) else None)
+        if type(value) is np.ndarray:
+            dtype = value.dtype
+            kind += (name, dtype, value.shape, value.item() if _is_decisive(value) else None)
+            plain = plain and dtype.isbuiltin == 1 and dtype.kind != "O"
         else:
             kind += (name, type(value))
-    return tuple(kind)
+            plain = False
+    return tuple(kind), plain
 
 
 def _is_decisive(value: Tensor) -> bool:

@@ -108,20 +108,34 @@ def run_step(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, 
         if type(results) is _ndarray and len(step.outputs) == 1:
             outputs: tuple[Value, ...] = (results,)
         else:
-            outputs = _as_outputs(step, results)
+            outputs = as_outputs(step, results)
         if step.schema is not None and step.schema.chooses_types:
             check_outputs(step.schema, tuple([_type_key(value) for value in outputs]))
         return outputs
-    except PartFailed as failure:
-        raise NodeError((failure.label,), failure.inputs, failure.cause) from failure.cause
-    except NodeError as error:
-        raise NodeError((step.label, *error.path), error.inputs, error.cause) from error.cause
-    except MemoryError as error:
-        raise ResourceLimitError(f"{step.label}: not enough memory: {error}") from error
-    except OnnxEvalError as error:
-        raise error.located(step.label) from error.__cause__
     except Exception as error:
-        raise NodeError((step.label,), _described(step, inputs), error) from error
+        raise located(error, step, inputs) from cause_of(error)
+
+
+def located(error: Exception, step: Step, inputs: list[Value]) -> OnnxEvalError:
+    """What a step's kernel raised, with the place where it did."""
+    match error:
+        case PartFailed():
+            return NodeError((error.label,), error.inputs, error.cause)
+        case NodeError():
+            return NodeError((step.label, *error.path), error.inputs, error.cause)
+        case MemoryError():
+            return ResourceLimitError(f"{step.label}: not enough memory: {error}")
+        case OnnxEvalError():
+            return error.located(step.label)
+        case _:
+            return NodeError((step.label,), _described(step, inputs), error)
+
+
+def cause_of(error: Exception) -> BaseException | None:
+    """What lies behind what a step's kernel raised."""
+    if isinstance(error, PartFailed | NodeError):
+        return error.cause
+    return error.__cause__ if isinstance(error, OnnxEvalError) else error
 
 
 def _type_key(value: Value) -> TypeKey:
@@ -137,7 +151,7 @@ def _supplied(step: Step, values: Mapping[str, Value], run: Run) -> dict[str, An
     return supplied
 
 
-def _as_outputs(step: Step, results: Any) -> tuple[Value, ...]:
+def as_outputs(step: Step, results: Any) -> tuple[Value, ...]:
     """As many values as the node lists outputs: NumPy scalars become arrays of rank 0."""
     several = results if isinstance(results, tuple) else (results,)
     wanted = step.outputs

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
-from onnxeval.adaptive import Adaptive
+from onnxeval.adaptive import Adaptive, Kind, kind_of
 from onnxeval.compiler import Compiler
 from onnxeval.dtypes import DType
 from onnxeval.errors import InputError, ModelError
@@ -135,23 +135,20 @@ class Model:
         Raises InputError before anything runs where a feed does not fit, ModelError and UnsupportedOperators
         where the model cannot be compiled, NodeError and ResourceLimitError while it runs.
         """
-        checked = self._checked(feeds)
+        kind, plain = kind_of(feeds) if isinstance(feeds, Mapping) else ((), False)
+        checked: Mapping[str, Value] = feeds
+        if not plain or kind not in self._seen:
+            checked = check_feeds(self.inputs, feeds)
+            if plain and len(checked) == len(feeds) and all(checked[name] is feeds[name] for name in feeds):
+                self._see(kind)  # what is right once is right when it comes again
+            else:
+                kind, plain = kind_of(checked)[0], False
         plan = self.plan(outputs, checked, reference=reference)
         with np.errstate(all="ignore"):
             run = Run(limits, seed, observer)
-            results = execute(plan, checked, run) if reference else self._adaptive(plan).execute(checked, run)
-        self._compare(results, checked)
+            results = execute(plan, checked, run) if reference else self._adaptive(plan).execute(kind, checked, run)
+        self._compare(results, checked, kind if plain else None)
         return {name: None if isinstance(value, EmptyOptional) else value for name, value in results.items()}
-
-    def _checked(self, feeds: Mapping[str, Value]) -> Mapping[str, Value]:
-        """The feeds as values. What was found right once is right when it comes again."""
-        kind = _kind(feeds) if isinstance(feeds, Mapping) else None
-        if kind is not None and kind in self._seen:
-            return feeds
-        checked = check_feeds(self.inputs, feeds)
-        if kind is not None and len(checked) == len(feeds) and all(checked[name] is feeds[name] for name in feeds):
-            self._see(kind)
-        return checked
 
     def _see(self, kind: object) -> None:
         if len(self._seen) >= _REMEMBERED:
@@ -163,13 +160,13 @@ class Model:
             self._adaptives[id(plan)] = Adaptive(plan)
         return self._adaptives[id(plan)]
 
-    def _compare(self, results: Mapping[str, Value], feeds: Mapping[str, Value]) -> None:
+    def _compare(self, results: Mapping[str, Value], feeds: Mapping[str, Value], kind: Kind | None) -> None:
         """Note where results are not what the model declares, the latest of each value."""
-        kinds = _kind(feeds), _kind(results)
-        if kinds in self._seen:
-            return
-        if None not in kinds:
-            self._see(kinds)
+        results_kind, plain = kind_of(results)
+        if kind is not None and plain:
+            if (kind, results_kind) in self._seen:
+                return
+            self._see((kind, results_kind))
         sizes = sizes_of(self._declared_types, feeds)
         for name, value in results.items():
             if how := contradiction(value, self._declared_types.get(name), sizes):
@@ -193,16 +190,6 @@ class Model:
 
                 near = get_close_matches(name, known, 1)
                 raise InputError(f'the model has no value "{name}"', hint=f'did you mean "{near[0]}"?' if near else "")
-
-
-def _kind(values: Mapping[str, Value]) -> object:
-    """Names, types and shapes; None where that is not all there is to check: lists, strings, numbers of few bits."""
-    kind: list[object] = []
-    for name, value in values.items():
-        if type(value) is not np.ndarray or value.dtype.isbuiltin != 1 or value.dtype.kind == "O":
-            return None
-        kind += (name, value.dtype, value.shape)
-    return tuple(kind)
 
 
 def _declared(value: ValueInfoProto, *, optional: bool = False) -> Declared:
