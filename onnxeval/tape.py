@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onnxeval.executor import as_outputs, cause_of, located, run_step
 from onnxeval.limits import Run
+from onnxeval.passes import bound_movement
 from onnxeval.plan import Plan, Step
-from onnxeval.values import Value
+from onnxeval.values import TensorType, Value
 
 _ndarray = np.ndarray
 
@@ -29,26 +30,28 @@ class _Row(NamedTuple):
 class Tape:
     """The steps of a plan for inputs of one kind, whose types were checked when the plan was watched.
 
-    ``known`` are the names of values whose types are always the same.
+    ``types`` are those that values always have.
     """
 
-    def __init__(self, plan: Plan, known: Container[str]) -> None:
+    def __init__(self, plan: Plan, types: Mapping[str, TensorType]) -> None:
         self._plan = plan
         made = [name for step in plan.steps for name in (*step.inputs, *step.outputs)]
         names = [name for name in dict.fromkeys((*plan.constants, *plan.inputs, *made)) if name]
         # Absent inputs are read at the first place, and unwanted outputs written to the last
         self._places = {name: place for place, name in enumerate(names, 1)}
         self._blank: list[Value] = [None, *(plan.constants.get(name) for name in names), None]
-        self._rows = [self._row(step, known) for step in plan.steps]
+        self._rows = [self._row(step, types) for step in plan.steps]
 
-    def _row(self, step: Step, known: Container[str]) -> _Row:
-        is_plain = not step.subgraphs and not (step.schema is not None and step.schema.chooses_types)
-        is_checked = step.schema is None or all(name in known for name in step.inputs if name)
+    def _row(self, step: Step, types: Mapping[str, TensorType]) -> _Row:
+        is_checked = step.schema is None or all(name in types for name in step.inputs if name)
+        kernel = None if step.subgraphs or not is_checked else step.kernel
+        if kernel is not None:
+            kernel = bound_movement(step, self._plan.constants, types) or kernel
         inputs, outputs, releases = (
             tuple([self._places.get(name, absent) for name in names])
             for names, absent in ((step.inputs, 0), (step.outputs, len(self._blank) - 1), (step.releases, -1))
         )
-        return _Row(step.kernel if is_plain and is_checked else None, inputs, outputs, step.attributes, releases, step)
+        return _Row(kernel, inputs, outputs, step.attributes, releases, step)
 
     def execute(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         """Every output of the plan, by name, in its order."""
@@ -61,7 +64,7 @@ class Tape:
             given = [values[place] for place in inputs]
             try:
                 if kernel is None:
-                    result: Any = run_step(step, self._named(values), run)
+                    result: Any = run_step(step, self._named(step, values), run)
                 elif step.injected:
                     result = kernel(*given, **attributes, **{name: getattr(run, name) for name in step.injected})
                 else:
@@ -79,5 +82,7 @@ class Tape:
                 values[place] = None
         return {name: values[places[name]] for name in self._plan.outputs}
 
-    def _named(self, values: list[Value]) -> dict[str, Value]:
-        return {"": None, **{name: values[place] for name, place in self._places.items()}}
+    def _named(self, step: Step, values: list[Value]) -> dict[str, Value]:
+        """What a step reads, by name."""
+        names = (*step.inputs, *(name for body in step.subgraphs.values() for name in body.captures))
+        return {"": None, **{name: values[self._places[name]] for name in names if name}}

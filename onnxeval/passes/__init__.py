@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from onnxeval.passes._rewrite import Known, Pass
 from onnxeval.passes._shapes import decided_by_shapes
+from onnxeval.passes.bind_movements import bound_movement
 from onnxeval.passes.drop_identities import drop_identities
 from onnxeval.passes.fold_affine import fold_affine
 from onnxeval.passes.fold_constants import fold_constants
@@ -25,7 +26,7 @@ from onnxeval.passes.specialise import specialise
 from onnxeval.passes.use_native import use_native
 from onnxeval.plan import Plan, Step
 
-__all__ = ["PASSES", "Known", "decided_by_shapes", "optimise", "specialise"]
+__all__ = ["PASSES", "Known", "bound_movement", "decided_by_shapes", "optimise", "specialise"]
 
 #: What makes other steps of steps.
 REWRITES: tuple[Pass, ...] = (

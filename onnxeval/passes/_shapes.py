@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from onnxeval.passes._rewrite import op_type
 from onnxeval.plan import Step
 
 #: Operators of ai.onnx whose shapes depend on what some inputs hold -> the places of these; None where on any of them.
@@ -46,7 +45,7 @@ DECIDED_BY_VALUES: dict[str, tuple[int, ...] | None] = {
     },
 }
 
-#: Operators whose results are no tensors, or do not read them as such.
+#: Beginnings of operators whose results are no tensors, or do not read them as such.
 _OF_SEQUENCES = ("Sequence", "Optional", "SplitToSequence", "ConcatFromSequence")
 
 
@@ -55,7 +54,7 @@ def decided_by_shapes(step: Step, values: Container[str], shapes: Container[str]
 
     ``values`` are the names of values that are, ``shapes`` of those whose types and shapes are.
     """
-    operators = step.fused or (op_type(step),)
+    operators = step.fused or (_name(step),)
     given = [(place, name) for place, name in enumerate(step.inputs) if name]
     if "" in operators or step.subgraphs or "rng" in step.injected or operators[0].startswith(_OF_SEQUENCES):
         return False, False
@@ -68,3 +67,9 @@ def decided_by_shapes(step: Step, values: Container[str], shapes: Container[str]
         if any(name not in values for place, name in given if places is None or place in places):
             return False, False
     return False, all(name in shapes for _, name in given)
+
+
+def _name(step: Step) -> str:
+    """The operator, "" for those outside ai.onnx and ai.onnx.ml."""
+    known = step.schema is not None and step.schema.key.domain in ("", "ai.onnx.ml")
+    return step.schema.key.op_type if step.schema is not None and known else ""

@@ -12,7 +12,7 @@ from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step, wit
 from onnxeval.plan import Plan, Step
 
 #: Operators that keep the elements in their order.
-_RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 
 
 def merge_movements(plan: Plan, known: Known) -> Plan:
@@ -47,10 +47,10 @@ class _Work:
         op = op_type(step)
         if op == "Transpose":
             step = self._transpose(step)
-        elif op in _RESHAPING:
+        elif op in RESHAPING:
             step = self._reshape(step)
         if (
-            op in ("Transpose", "Cast", *_RESHAPING)
+            op in ("Transpose", "Cast", *RESHAPING)
             and self._changes_nothing(step)
             and step.outputs[0] not in self.needed
         ):
@@ -80,7 +80,7 @@ class _Work:
     def _reshape(self, step: Step) -> Step:
         """A reshape of a reshape reads what that one read, where its own shape says all or is known."""
         before = self.made.get(step.inputs[0])
-        if before is None or op_type(before) not in _RESHAPING:
+        if before is None or op_type(before) not in RESHAPING:
             return step
         shape = self.constants.get(step.inputs[1]) if op_type(step) == "Reshape" and len(step.inputs) == 2 else None
         if shape is not None and not (shape == 0).any():  # a zero is a size of the input

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from conformance.test_conformance import CASES, KNOWN_FAILURES, RANDOM
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import numpy_helper, parser
 from passes.plans import operators
 
@@ -131,6 +133,28 @@ def test_an_error_in_a_plan_for_known_shapes_says_where():
         texts.append(str(caught.value))
     assert texts[0] == texts[1]
     assert texts[0].startswith("pick (Gather-13)\n  inputs: a float32[3], i int64[2]")
+
+
+@given(st.data())
+def test_slices(data):
+    axes = data.draw(st.lists(st.sampled_from([0, 1, 2]), unique=True, max_size=3))
+    axes = [axis - 3 * data.draw(st.booleans()) for axis in axes]
+    bounds = st.one_of(st.integers(-6, 6), st.sampled_from([2**63 - 1, -(2**63), 2**31]))
+    starts, ends = ([data.draw(bounds) for _ in axes] for _ in range(2))
+    steps = [data.draw(st.sampled_from([1, 2, 5, -1, -2])) for _ in axes]
+    constants = {n: np.array(v, np.int64) for n, v in zip("seap", (starts, ends, axes, steps), strict=True)}
+    given_axes = data.draw(st.booleans()) or axes != sorted(range(len(axes)))
+    loaded = model(f"y = Slice (x, s, e{', a, p' if given_axes else ''})", "float[A,B,C] x", constants=constants)
+    same(loaded, {"x": np.arange(60, dtype=np.float32).reshape(3, 4, 5)})
+
+
+@pytest.mark.parametrize("index", [0, 2, -1, -3])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_one_element_of_an_axis(index, axis):
+    loaded = model(f"y = Gather <axis = {axis}> (x, i)", "float[A,B] x", constants={"i": np.array(index)})
+    same(loaded, {"x": np.arange(12, dtype=np.float32).reshape(3, 4)})
+    single = model("y = Gather (x, i)", "float[A] x", constants={"i": np.array(index)})
+    same(single, {"x": np.arange(3, dtype=np.float32)})
 
 
 def shuffled(value, rng):
