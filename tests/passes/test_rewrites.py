@@ -31,7 +31,10 @@ def same(loaded, feeds=None) -> None:
     feeds = {"x": X} if feeds is None else feeds
     for one, other in zip(loaded.run(feeds).values(), loaded.run(feeds, reference=True).values(), strict=True):
         assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
+        if one.dtype.kind == "f":
+            np.testing.assert_allclose(one, other, rtol=1e-5)  # compiled kernels may differ in the last places
+        else:
+            np.testing.assert_array_equal(one, other)
 
 
 class TestBranches:
