@@ -35,6 +35,7 @@ _MODULES = {
     "onnxeval.ops.math.sigmoids": "curves",
     "onnxeval.ops.math.quantized_matmul": "integers",
     "onnxeval.ops.rnn.lstm": "recurrent",
+    "onnxeval.ops.contrib.dynamic_quantize": "integers",
     "onnxeval.ops.contrib.dynamic_quantize_lstm": "recurrent",
 }
 

@@ -12,7 +12,7 @@ from onnxeval.fast import replaces
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
 from onnxeval.fast.activations import IDENTITY
 from onnxeval.fast.engine import native
-from onnxeval.fast.integers import packed_integers
+from onnxeval.fast.integers import dynamically_quantized, packed_integers
 from onnxeval.ops.contrib.dynamic_quantize_lstm import dynamic_quantize_lstm
 from onnxeval.ops.rnn.lstm import lstm
 from onnxeval.registry import Kernel
@@ -75,7 +75,7 @@ def bind_dynamic_quantize_lstm(constants: Sequence[Tensor | None], attributes: M
     def stepped(x: Tensor, w: Tensor, r: Tensor, *rest: Any, **given: Any) -> Any:
         bias, lengths, initial_h, initial_c, peepholes = rest[:5]
         states = _states(x, w.shape[1], directions, hidden, (initial_h, initial_c), bias)
-        codes = None if states is None else _dynamically_quantized(x)
+        codes = None if states is None else dynamically_quantized(x)
         if states is None or codes is None or lengths is not None or peepholes is not None:
             return dynamic_quantize_lstm(x, w, r, *rest, **given)
         steps, batch, features = x.shape
@@ -146,15 +146,3 @@ def _quantized(matrices: Tensor, scale: Tensor | None, zero_point: Tensor | None
         return None, None
     scales = np.broadcast_to(scale.reshape(len(matrices), -1), matrices.shape[::2])
     return packed, np.ascontiguousarray(scales, np.float32)
-
-
-def _dynamically_quantized(x: Tensor) -> tuple[Tensor, float, int] | None:
-    """Bytes, their scale and zero point; None where there is no scale."""
-    low, high = min(np.float32(0), x.min()), max(np.float32(0), x.max())
-    scale = np.float32((high - low) / np.float32(255))
-    if not (0 < scale < np.inf):
-        return None
-    zero = np.rint(-low / scale)
-    steps = np.rint(x / scale)
-    steps += zero
-    return np.clip(steps, 0, 255).astype(np.uint8), float(scale), int(zero)

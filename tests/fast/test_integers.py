@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fast.guarded import guarded
 from onnxeval.fast import replacement
+from onnxeval.ops.contrib.dynamic_quantize import dynamic_quantize_matmul, matmul_integer_to_float
 from onnxeval.ops.math.quantized_matmul import matmul_integer
 
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 33, 48, 49, 70, 130])
@@ -60,3 +61,27 @@ def test_a_zero_point_for_each_row_is_left_to_the_readable_kernel(kernels):
     np.testing.assert_array_equal(kernel(a, b, zero, None), matmul_integer(a, b, zero, None))
     with pytest.raises(ValueError, match="do not multiply"):
         kernel(a[:, :2], b, None, None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_products_as_floats_are_the_readable_ones(tier, data):
+    m, k, n = (data.draw(SIZES) for _ in range(3))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    right = data.draw(TYPES)
+    b, b_scale = integers(data, (k, n), right), np.float32(rng.random(n) + 0.5)
+    if data.draw(st.booleans()):
+        b_scale = b_scale[:1].reshape(())
+    b_zero = data.draw(st.sampled_from([None, np.array(5, right), np.full(n, 7, right)]))
+    bias = data.draw(st.sampled_from([None, rng.standard_normal(n).astype(np.float32)]))
+    x = rng.standard_normal((2, m, k)).astype(np.float32)
+    inputs = (x, b, b_scale, b_zero, bias)
+    kernel = replacement(dynamic_quantize_matmul, [None, *inputs[1:]], {})
+    wanted = dynamic_quantize_matmul(*inputs)
+    np.testing.assert_allclose(kernel(*inputs), wanted, rtol=1e-5, atol=1e-5 * max(1, np.abs(wanted).max()))
+    a = integers(data, (m, k), data.draw(TYPES))
+    a_scale, a_zero = np.array(0.25, np.float32), data.draw(st.sampled_from([None, np.array(3, a.dtype)]))
+    inputs = (a, b, a_scale, b_scale, a_zero, b_zero, bias)
+    kernel = replacement(matmul_integer_to_float, [None, b, None, b_scale, None, b_zero, bias], {})
+    wanted = matmul_integer_to_float(*inputs)
+    np.testing.assert_allclose(kernel(*inputs), wanted, rtol=1e-5, atol=1e-5 * max(1, np.abs(wanted).max()))
