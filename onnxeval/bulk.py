@@ -20,11 +20,13 @@ from onnxeval.dtypes import Tensor
 Held: TypeAlias = Mapping[tuple[str, int], Tensor]
 
 #: Files from this size on are worth it, and in them the data of tensors from that size on.
-LARGE_FILE = 2**24
+LARGE_FILE = 2**20
 _LARGE_DATA = 2**16
 
-#: Files of more fields than this are made of something else than weights, and slow to read here.
+#: Files of more fields than this, and of less bytes for each, are made of something else than weights, and slow to
+#: read here.
 _MOST_FIELDS = 2**20
+_FEWEST_BYTES = 2**10
 
 #: Protobuf's parser goes no deeper.
 _DEEPEST = 100
@@ -50,7 +52,7 @@ def read_apart(path: Path) -> tuple[ModelProto, dict[tuple[str, int], Tensor]] |
         size = stream.seek(0, 2)
         stream.seek(0)
         try:
-            message = _Reader(stream, path.name, held).without_data(size, ModelProto.DESCRIPTOR)
+            message = _Reader(stream, path.name, held, size).without_data(size, ModelProto.DESCRIPTOR)
         except _NotSimpleError:
             return None
     return ModelProto.FromString(message), held
@@ -63,11 +65,11 @@ class _NotSimpleError(Exception):
 class _Reader:
     """Copies the wire format of a message from a stream, large raw data left out."""
 
-    def __init__(self, stream: BufferedReader, location: str, held: dict[tuple[str, int], Tensor]) -> None:
+    def __init__(self, stream: BufferedReader, location: str, held: dict[tuple[str, int], Tensor], size: int) -> None:
         self.stream = stream
         self.location = location
         self.held = held
-        self.fields = 0
+        self.fields_left = min(_MOST_FIELDS, size // _FEWEST_BYTES)
 
     def without_data(self, end: int, descriptor: Any, depth: int = 0) -> bytes:
         """The message that ends at ``end``."""
@@ -127,8 +129,8 @@ class _Reader:
 
         The content does not go beyond ``end``.
         """
-        self.fields += 1
-        if self.fields > _MOST_FIELDS:
+        self.fields_left -= 1
+        if self.fields_left < 0:
             raise _NotSimpleError
         key, value = self._number()
         wire_type = value & 7

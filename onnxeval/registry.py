@@ -123,8 +123,9 @@ class Registry(Mapping[OpKey, Kernel]):
 
     def load_operator(self, op_type: str, section: str) -> None:
         """Import the kernel files of ``onnxeval.ops.SECTION`` that hold the name of an operator in quotes."""
+        name = f'"{op_type}"'.encode()
         for module, source in _sources(section).items():
-            if f'"{op_type}"' in source:
+            if name in source:
                 importlib.import_module(f"onnxeval.ops.{section}.{module}")
 
     def load_section(self, section: str) -> None:
@@ -199,10 +200,10 @@ def _modules(section: str) -> tuple[str, ...]:
 
 
 @cache
-def _sources(section: str) -> Mapping[str, str]:
-    """The text of each kernel file of a section; "" where it is installed without."""
+def _sources(section: str) -> Mapping[str, bytes]:
+    """The text of each kernel file of a section; nothing where it is installed without."""
     files = {module: _OPS / section / f"{module}.py" for module in _modules(section)}
-    return {module: file.read_text("utf-8") if file.is_file() else "" for module, file in files.items()}
+    return {module: file.read_bytes() if file.is_file() else b"" for module, file in files.items()}
 
 
 def _location(kernel: Kernel) -> str:

@@ -16,6 +16,27 @@ from onnxeval.fast.engine import native
 from onnxeval.ops.math.matmul import gemm, matmul
 from onnxeval.registry import Kernel
 
+#: Fewer rows are multiplied in another way, in which sums of packed and of other factors differ in their last bits.
+_FEW_ROWS = 4
+
+
+class _Constant:
+    """A constant right factor, packed when many rows meet it for the second time: for one run it does not pay."""
+
+    def __init__(self, factor: Tensor) -> None:
+        self.factor = factor
+        self._is_met = False
+        self._packed: Any = None
+
+    def ready_for(self, rows: int) -> Any:
+        """What is to be multiplied with."""
+        if self._packed is None:
+            if rows >= _FEW_ROWS and not self._is_met:
+                self._is_met = True
+                return self.factor
+            self._packed = _kernels().Matrix(self.factor)
+        return self._packed
+
 
 class MatrixProduct:
     """MatMul, with what may be added to it and applied before it is stored."""
@@ -25,7 +46,7 @@ class MatrixProduct:
         self.width: int | None = None  # of packed weights
         weights = constants[1]
         if weights is not None and known_float32(weights) and weights.ndim == 2 and weights.size:
-            self.packed = self.kernels.Matrix(weights)
+            self.packed = _Constant(weights)
             self.depth, self.width = weights.shape
 
     def __call__(
@@ -43,7 +64,7 @@ class MatrixProduct:
         if self.width is not None:
             if a.shape[-1] != self.depth:
                 return None
-            shape, right = (*a.shape[:-1], self.width), self.packed
+            shape, right = (*a.shape[:-1], self.width), self.packed.ready_for(a.size // self.depth)
         else:
             if not is_float32(b) or b.ndim < 2 or not b.size or a.shape[-1] != b.shape[-2]:
                 return None
@@ -67,10 +88,10 @@ class GeneralProduct:
 
     def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None:
         self.kernels = _kernels()
-        self.packed = None
+        self.packed: _Constant | None = None
         weights = constants[1]
         if weights is not None and known_float32(weights) and weights.ndim == 2 and weights.size:
-            self.packed = self.kernels.Matrix(weights.T if attributes["transB"] else weights)
+            self.packed = _Constant(weights.T if attributes["transB"] else weights)
 
     def __call__(
         self,
@@ -109,7 +130,9 @@ class GeneralProduct:
         if given[0] is _MISFIT or given[1] is _MISFIT:
             return None
         result = np.empty(shape, np.float32)
-        self.kernels.multiply(left, self.packed or right, result, by_row, *given, *activation)
+        if self.packed is not None:
+            right = self.packed.ready_for(len(left))
+        self.kernels.multiply(left, right, result, by_row, *given, *activation)
         return result
 
 

@@ -40,13 +40,14 @@ REWRITES: tuple[Pass, ...] = (
 )
 
 #: All of them, in order. The later ones decide how steps run.
-PASSES: tuple[Pass, ...] = (*REWRITES, prepare, fuse_chains, use_native, reuse_buffers)
+PASSES: tuple[Pass, ...] = (*REWRITES, fuse_chains, use_native, prepare, reuse_buffers)
 
 
 def optimise(plan: Plan, known: Known) -> Plan:
     """The plan after every pass, with the sub-graphs and functions in it."""
-    plan = prepare(_throughout(plan, known, REWRITES), known)
+    plan = _throughout(plan, known, REWRITES)
     plan = use_native(_throughout(plan, known, (fuse_chains,)), known)
+    plan = prepare(plan, known)
     return _throughout(plan, known, (reuse_buffers,))
 
 

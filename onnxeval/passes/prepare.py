@@ -1,7 +1,7 @@
 """What kernels make of constant inputs and attributes alone is made once, when the model is compiled.
 
-Weights of quantised layers become the floats that they are multiplied as, trees become tables. It comes last: no other
-pass knows what a prepared step holds.
+Weights of quantised layers become the floats that they are multiplied as, trees become tables. It comes late: no other
+pass knows what a prepared step holds, and compiled kernels pack what they need of the constants themselves.
 """
 
 from __future__ import annotations

@@ -138,3 +138,19 @@ def test_buffers_that_do_not_fit_are_refused(kernels):
         kernels.multiply(a, b, frozen, *rest)
     with pytest.raises(ValueError, match="no activation 99"):
         kernels.multiply(a, b, out, None, None, None, 99, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 33])
+@pytest.mark.parametrize("columns", [1, 5, 64, 200])
+def test_every_run_gives_the_same_bits(tier, rng, rows, columns):
+    """Constant factors are packed at the second run only."""
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((rows, 70), (70, columns)))
+    multiply = replacement(matmul, [None, b], {})
+    first = multiply(a, b)
+    flags = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
+    turned = np.ascontiguousarray(b.T)
+    gemms = replacement(gemm, [None, turned, None], flags)
+    first_of_gemm = gemms(a, turned, None, **flags)
+    for _ in range(3):
+        np.testing.assert_array_equal(multiply(a, b), first)
+        np.testing.assert_array_equal(gemms(a, turned, None, **flags), first_of_gemm)

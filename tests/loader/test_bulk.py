@@ -19,6 +19,7 @@ X = np.array([1, -2], np.float32)
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "LARGE_FILE", 0)
     monkeypatch.setattr(bulk, "_LARGE_DATA", 1)
+    monkeypatch.setattr(bulk, "_FEWEST_BYTES", 1)
 
 
 def test_a_file_of_many_small_fields_is_left_to_the_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +28,10 @@ def test_a_file_of_many_small_fields_is_left_to_the_parser(tmp_path: Path, monke
     onnx.save(model(), path)
     assert bulk.read_apart(path) is not None
     path.write_bytes(model().SerializeToString() + b"\x08\x0a" * 1000)  # the IR version, again and again
+    assert bulk.read_apart(path) is None
+    monkeypatch.setattr(bulk, "_MOST_FIELDS", 2**20)
+    assert bulk.read_apart(path) is not None
+    monkeypatch.setattr(bulk, "_FEWEST_BYTES", 4)
     assert bulk.read_apart(path) is None
 
 

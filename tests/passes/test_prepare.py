@@ -6,11 +6,18 @@ import pytest
 from onnx import helper, numpy_helper
 
 import onnxeval
+from onnxeval.fast.engine import native
 
 RNG = np.random.default_rng(0)
 WEIGHTS = RNG.integers(-128, 128, (40, 3)).astype(np.int8)
 X = RNG.integers(0, 256, (2, 40)).astype(np.uint8)
 WANTED = (X.astype(np.int64) - 7) @ (WEIGHTS.astype(np.int64) - 1)
+
+
+@pytest.fixture(autouse=True)
+def _without_compiled_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They pack weights themselves."""
+    monkeypatch.setenv("ONNXEVAL_NATIVE", "0")
 
 
 def model_of(*, weights_fed: bool = False, zero_point=1) -> onnxeval.Model:
@@ -40,6 +47,13 @@ def test_constant_weights_are_prepared() -> None:
     np.testing.assert_array_equal(model.run({"x": X})["y"], WANTED)
     assert not is_prepared(model, reference=True)
     np.testing.assert_array_equal(model.run({"x": X}, reference=True)["y"], WANTED)
+
+
+def test_weights_that_compiled_kernels_pack_are_not_kept_as_floats_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONNXEVAL_NATIVE")
+    if native() is None:
+        pytest.skip("no compiled kernels")
+    assert not is_prepared(model_of())
 
 
 def test_fed_weights_are_not() -> None:
