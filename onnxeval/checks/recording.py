@@ -145,9 +145,10 @@ class _Recorder(Inference):
             for name, known in zip(record.node.outputs, record.outputs, strict=True)
         }
         results = [made.get(name, UNKNOWN if name in branch.makers else types[name]) for name in branch.outputs]
-        return [
+        taken = [
             known if of_branch is UNKNOWN else of_branch for of_branch, known in zip(results, outputs, strict=False)
         ]
+        return [*taken, *outputs[len(taken) :]]
 
     def _walked(self, node: Node, inputs: tuple[Known, ...], types: Types, bindings: Bindings | None) -> None:
         proto = bound(node.proto, bindings) if bindings is not None and refers(node.proto) else node.proto

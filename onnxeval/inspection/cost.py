@@ -84,8 +84,8 @@ def macs_of(record: Record) -> int | None:
     if formula is not None:
         try:
             return formula(record)
-        except UnknownSize:
-            return None
+        except (UnknownSize, ArithmeticError, IndexError, TypeError, ValueError):
+            return None  # ranks, attributes and sizes that do not fit the operator have no cost
     if node.subs:
         taken = branch_taken(node, record.inputs)
         inside = [_sum(record.within(sub)) for sub in ((taken,) if taken is not None else node.subs)]

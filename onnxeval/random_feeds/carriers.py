@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -107,7 +108,8 @@ def _constant(record: Record, place: int) -> tuple[float, float] | None:
         return None
     if array.dtype.kind not in "iuf":
         return None
-    return float(array.min()), float(array.max())
+    least, most = float(array.min()), float(array.max())
+    return (least, most) if math.isfinite(least) and math.isfinite(most) else None
 
 
 def _add(record: Record, place: int, wish: Wish) -> Wish | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -53,16 +56,16 @@ def _map(rng: np.random.Generator, value_type: MapType, wish: Wish) -> dict[str 
 
 def tensor(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, wish: Wish) -> Tensor:
     """A tensor that meets the wish as far as its type lets it."""
+    wish = replace(wish, low=_finite(wish.low), high=_finite(wish.high))
     if wish.exact is not None and len(wish.exact) == math.prod(shape):
-        return _typed(np.array(wish.exact, object if dtype == STRING else None).reshape(shape), dtype)
+        return _typed(wish.exact, dtype).reshape(shape)
     if wish.make is not None:
-        return wish.make(rng, shape, dtype)
+        with suppress(ArithmeticError, IndexError, TypeError, ValueError):  # a shape that the operator does not take
+            return np.asarray(wish.make(rng, shape, dtype))
     if wish.choices is not None and (choices := _possible(wish.choices, dtype)):
         if choices == [0, 1] and dtype != STRING:
             return _mask(rng, shape).astype(dtype)
-        picked = np.empty(len(choices), object)
-        picked[:] = choices
-        return _typed(picked[rng.integers(0, len(choices), shape)], dtype)
+        return np.asarray(_typed(choices, dtype)[rng.integers(0, len(choices), shape)], dtype)
     if dtype == STRING:
         return texts(rng, shape, " ")
     if dtype.kind == "b":
@@ -70,6 +73,10 @@ def tensor(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, wish:
     if dtype.kind == "c":
         return np.asarray(rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)).astype(dtype)
     return _integers(rng, shape, dtype, wish) if is_integer(dtype) else _floats(rng, shape, dtype, wish)
+
+
+def _finite(bound: float | None) -> float | None:
+    return bound if bound is not None and math.isfinite(bound) else None
 
 
 def _mask(rng: np.random.Generator, shape: tuple[int, ...]) -> Tensor:
@@ -96,19 +103,24 @@ def _possible(choices: tuple[object, ...], dtype: DType) -> list[object]:
     return [choice for choice in choices if isinstance(choice, (bool, int, float))]
 
 
-def _typed(array: Tensor, dtype: DType) -> Tensor:
-    """The same numbers in another type, in which they are known to fit, or nearly."""
-    array = np.asarray(array)
+def _typed(elements: Iterable[Any], dtype: DType) -> Tensor:
+    """A few elements as an array of a type, in which they are known to fit, or nearly."""
+    listed = list(elements)
     if dtype == STRING:
-        return np.asarray(array, object)
+        texts_array = np.empty(len(listed), object)
+        texts_array[:] = listed
+        return texts_array
     if is_integer(dtype):
         least, most = integer_range(dtype)
-        return np.clip(array.astype(np.float64) if most < 2**31 else array.astype(np.int64), least, most).astype(dtype)
-    return _narrowed(array.astype(np.float64), dtype) if is_float(dtype) else array.astype(dtype)
+        whole = [min(max(int(e), least), most) if math.isfinite(e) else 0 for e in listed]
+        return np.array(whole, np.uint64 if most >= 2**63 else np.int64).astype(dtype)
+    numbers = np.array(listed, np.float64)
+    return _narrowed(numbers, dtype) if is_float(dtype) else numbers.astype(dtype)
 
 
 def _integers(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, wish: Wish) -> Tensor:
     least, most = integer_range(dtype)
+    most = min(most, 2**63 - 1)
     if wish.low is None and wish.high is None and dtype.itemsize <= _WIDEST_OF_DATA:
         low, high = least, most
     else:
@@ -137,4 +149,8 @@ def _floats(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, wish
 
 
 def _narrowed(numbers: Tensor, dtype: DType) -> Tensor:
-    return numbers if numbers.dtype == dtype else np.asarray(convert(np.asarray(numbers), dtype, saturate=True))
+    return (
+        np.asarray(numbers)
+        if numbers.dtype == dtype
+        else np.asarray(convert(np.asarray(numbers), dtype, saturate=True))
+    )
