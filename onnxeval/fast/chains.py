@@ -41,6 +41,9 @@ class FusedHead:
         self.sources = first.sources
         self.attributes = first.attributes
         self.extras = extras  # what is added: bias or residual -> its place
+        # A constant bias may be stored as one row: a product of matrices has axes enough for it
+        bias = constants[extras["bias"]] if "bias" in extras else None
+        self.vectors = {} if bias is None else {"bias": bias.reshape(-1)}
         known = [constants[source] if source >= 0 else None for source in first.sources]
         self.product = _PRODUCTS[first.kernel](known, first.attributes)
         self.activation = activation
@@ -49,7 +52,7 @@ class FusedHead:
     def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Tensor | None:
         """Their result; None where the parts must do it, one after the other."""
         values = [inputs[source] if source >= 0 else None for source in self.sources]
-        added = {name: inputs[place] for name, place in self.extras.items()}
+        added = {name: inputs[place] for name, place in self.extras.items()} | self.vectors
         return self.product(*values, **self.attributes, **added, **supplied, activation=self.activation)
 
     def alone(self, *values: Tensor | None, **given: Any) -> Tensor:
@@ -97,7 +100,7 @@ def _kind_of_extra(first: Part, value: Tensor | None) -> str | None:
         return "residual"
     if not is_float32(value):
         return None
-    if value.ndim == 1 and value.size > 1:
+    if value.size > 1 and value.shape in ((value.size,), (1, value.size)):
         return "bias" if first.kernel is not conv else None
     return "residual" if value.ndim > 1 and value.shape[-1] > 1 else None
 

@@ -39,6 +39,23 @@ def test_a_product_with_bias_residual_and_activation():
     assert step.label == "node 0 (MatMul-13) + node 1 (Add-14) + node 2 (Add-14) + node 3 (Relu-14)"
 
 
+@pytest.mark.parametrize("shape", [(6,), (1, 6), (1, 1, 6), (1,), (4, 1)])
+@pytest.mark.parametrize("rows", [(4,), (2, 4)])
+def test_a_bias_of_any_shape(shape, rows):
+    constants = {"w": RNG.normal(size=(8, 6)).astype(np.float32), "b": RNG.normal(size=shape).astype(np.float32)}
+    loaded = model("a = MatMul (x, w) c = Add (a, b) y = Relu (c)", "float x", constants=constants)
+    loaded = onnxeval.load(_without_shapes(loaded.proto))
+    feeds = {"x": RNG.normal(size=(*rows, 8)).astype(np.float32)}
+    results = [loaded.run(feeds, reference=reference)["y"] for reference in (False, True)]
+    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-6)
+
+
+def _without_shapes(proto):
+    for value in proto.graph.input:
+        value.type.tensor_type.ClearField("shape")
+    return proto
+
+
 def test_a_residual_that_is_larger():
     loaded = model(
         "a = MatMul (x, w) y = Add (a, z)", "float[N,M] x, float[A,B,C] z", {"w": np.ones((8, 6), np.float32)}
