@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -109,11 +109,12 @@ class Registry(Mapping[OpKey, Kernel]):
 
     def find(self, key: OpKey, section: str) -> Kernel | None:
         """The kernel of a key, None where there is none; of its section only what names the operator is imported."""
-        if key not in self:
-            self.load_operator(key.op_type, section)
-        if key not in self:
-            self.load_section(section)
-        return self.get(key)
+        kernel = self.get(key)
+        for load in (partial(self.load_operator, key.op_type), self.load_section) if kernel is None else ():
+            if kernel is None:
+                load(section)
+                kernel = self.get(key)
+        return kernel
 
     def require(self, key: OpKey, section: str) -> Kernel:
         """The kernel of a key, found as `find` does. Raises KeyError where there is none."""

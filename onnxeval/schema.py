@@ -254,6 +254,9 @@ def check_arity(schema: Schema, inputs: Sequence[str], outputs: Sequence[str]) -
 
     Any output may be blank: nobody wants it.
     """
+    is_right = schema.min_inputs <= len(inputs) <= schema.max_inputs
+    if is_right and schema.min_outputs <= len(outputs) <= schema.max_outputs and all(inputs):
+        return
     for what, names, least, most in (
         ("input", inputs, schema.min_inputs, schema.max_inputs),
         ("output", outputs, schema.min_outputs, schema.max_outputs),
