@@ -54,6 +54,10 @@ from onnxeval.values import ValueType
 Cut: TypeAlias = Callable[[Sequence[str], str], Plan]
 
 
+#: What kernels are given once, when their step is made.
+_DECIDED = frozenset({"n_outputs", "surroundings", "neighbours", "prepared"})
+
+
 @dataclass(frozen=True, slots=True)
 class _Scope:
     """What the nodes of one graph or function are bound by."""
@@ -183,7 +187,7 @@ class Compiler:
 
     def _bind(self, node: NodeProto, place: int, wanted: set[str], scope: _Scope, cut: Cut) -> Step | None:
         """The step of a node; None, with a line in ``_missing``, where nothing serves it."""
-        domain = canonical_domain(node.domain)
+        domain, op_type = canonical_domain(node.domain), node.op_type
         version = self._version_of(domain, scope)
         schema = None
         if domain in STANDARD_DOMAINS:
@@ -193,14 +197,14 @@ class Compiler:
                     f"({newest_opset(domain)})",
                     hint="upgrade the onnx package, or export the model for an older opset",
                 )
-            schema = find_schema(domain, node.op_type, version)
-        kernel, since = self._find_kernel(domain, node.op_type, version, schema)
-        function = self._functions.get((domain, node.op_type, node.overload))
+            schema = find_schema(domain, op_type, version)
+        kernel, since = self._find_kernel(domain, op_type, version, schema)
+        function = self._functions.get((domain, op_type, node.overload)) if self._functions else None
         if kernel is not None and function is not None:
             self._note(f"the model's function {function_name(function)} is not used: onnxeval has the operator itself")
         if kernel is not None:
             bound = self._kernel_step(node, place, kernel, since, schema, wanted, scope, cut)
-            if schema is None or not (schema.definition.has_function or has_typed_function_body(schema)):
+            if schema is None or not schema.has_body:
                 return bound
             return replace(bound, spelled_out=partial(self._spelled_out, node, place, schema, version, wanted, scope))
         if function is not None:
@@ -282,7 +286,7 @@ class Compiler:
             outputs=tuple([name if name in wanted else "" for name in node.output]),
             attributes=attributes,
             subgraphs=subgraphs,
-            injected=signature.injected - {"n_outputs", "surroundings", "neighbours", "prepared"},
+            injected=signature.injected - _DECIDED,
             schema=schema,
         )
 

@@ -73,6 +73,8 @@ class Schema:
     definition: Any  # an OpSchema; its stubs miss what is read here
     #: Whether an attribute or a sub-graph decides the type of an output: no required input has the same.
     chooses_types: bool
+    #: Whether the standard also says it as a function, one that may depend on the types.
+    has_body: bool
     #: Input type combinations that were checked before and found right.
     accepted: set[tuple[TypeKey, ...]] = field(default_factory=set)
     #: The same for outputs.
@@ -153,6 +155,7 @@ def _read(definition: OpSchema) -> Schema:
             definition=definition,
             chooses_types=not is_constant
             and any(len(slot.allowed) > 1 and slot.variable not in given for slot in outputs),
+            has_body=definition.has_function or definition.has_context_dependent_function,
         )
     return _READ[key]
 

@@ -67,7 +67,8 @@ class Stopwatch:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **environment(threads)},
+            # Packages are installed with their bytecode; one that runs from its source tree writes it at its first run.
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment(threads)},
         )
 
     def __enter__(self) -> Self:
