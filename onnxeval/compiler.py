@@ -32,7 +32,7 @@ from onnxeval.ops._neighbours import neighbours_of
 from onnxeval.ops.contrib._refused import why_refused
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
 from onnxeval.plugins import load_installed
-from onnxeval.registry import STANDARD, Kernel, OpKey, Registry, signature_of
+from onnxeval.registry import DECIDED, STANDARD, Kernel, OpKey, Registry, signature_of
 from onnxeval.schema import (
     STANDARD_DOMAINS,
     Schema,
@@ -52,10 +52,6 @@ from onnxeval.values import ValueType
 
 #: Cuts a plan out of the graph being compiled: from the named values to one other.
 Cut: TypeAlias = Callable[[Sequence[str], str], Plan]
-
-
-#: What kernels are given once, when their step is made.
-_DECIDED = frozenset({"n_outputs", "surroundings", "neighbours", "prepared"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +282,7 @@ class Compiler:
             outputs=tuple([name if name in wanted else "" for name in node.output]),
             attributes=attributes,
             subgraphs=subgraphs,
-            injected=signature.injected - _DECIDED,
+            injected=signature.injected - DECIDED,
             schema=schema,
         )
 

@@ -18,6 +18,9 @@ K = TypeVar("K", bound=Kernel)
 #: Parameters that the executor supplies to kernels that name them; they are not attributes.
 INJECTED = frozenset({"n_outputs", "rng", "allocate", "surroundings", "neighbours", "prepared"})
 
+#: Those of them that are decided when a step is made.
+DECIDED = frozenset({"n_outputs", "surroundings", "neighbours", "prepared"})
+
 
 class OpKey(NamedTuple):
     """What a kernel is registered under. The domain ``ai.onnx`` is ""."""

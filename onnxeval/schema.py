@@ -139,6 +139,7 @@ def _read(definition: OpSchema) -> Schema:
         inputs, outputs = tuple(map(_slot, definition.inputs)), tuple(map(_slot, definition.outputs))
         attributes = {name: _attribute(a) for name, a in sorted(definition.attributes.items())}
         given = {slot.variable for slot in inputs if not slot.optional and (slot.homogeneous or not slot.variadic)}
+        body: Any = definition  # the stubs miss what is read of it
         # Models of the first opsets hold integers as constants, which the oldest schema of such an operator forgets.
         is_constant = not inputs and any(a.kind == AttributeProto.TENSOR for a in attributes.values())
         _READ[key] = Schema(
@@ -155,7 +156,7 @@ def _read(definition: OpSchema) -> Schema:
             definition=definition,
             chooses_types=not is_constant
             and any(len(slot.allowed) > 1 and slot.variable not in given for slot in outputs),
-            has_body=definition.has_function or definition.has_context_dependent_function,
+            has_body=body.has_function or body.has_context_dependent_function,
         )
     return _READ[key]
 
