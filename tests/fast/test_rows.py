@@ -96,7 +96,8 @@ def test_softmax_is_the_readable_one(tier, data):
             with np.errstate(all="ignore"):
                 got = replacement(readable, [None], {"axis": axis})(guarded(x), axis=axis)
                 wanted = readable(x, axis=axis)
-            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-37 if name == "Softmax" else 1e-5)
+            # A rounding of x - max, 40 or so, is 4e-6 of its exponential
+            np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-37 if name == "Softmax" else 1e-5)
 
 
 @settings(max_examples=50, deadline=None)
