@@ -7,7 +7,8 @@ a plan in which they are constants, and is watched in turn, until there is nothi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +34,7 @@ Kind: TypeAlias = tuple[object, ...]
 
 @dataclass(slots=True, eq=False)
 class _Watched:
-    """A plan for one kind of inputs, and what the last run showed to be so for all inputs of this kind."""
+    """A plan for one kind of inputs, and what runs to their end showed to be so for all inputs of this kind."""
 
     plan: Plan
     tape: Tape | None = None  # once nothing more is to be won
@@ -48,8 +49,15 @@ class _Watched:
         for name, value in zip(step.outputs, outputs, strict=True):
             if name and isinstance(value, np.ndarray):
                 self.types[name] = TensorType(value.dtype, value.shape)
-                if values_decided and value.nbytes <= _LARGEST:
-                    self.values[name] = value
+                if values_decided:
+                    self.keep(name, value)
+
+    def keep(self, name: str, value: Tensor) -> None:
+        """Take in a value itself: a copy, as the caller may write into feeds and results."""
+        if value.nbytes <= _LARGEST:
+            own = value.copy()
+            own.flags.writeable = False
+            self.values[name] = own
 
 
 class Adaptive:
@@ -58,40 +66,62 @@ class Adaptive:
     def __init__(self, plan: Plan) -> None:
         self._general = plan
         self._kinds: dict[Kind, _Watched] = {}
+        self._lock = Lock()  # several threads may run one model
 
     def execute(self, kind: Kind, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         """Every output of the plan, by name, in its order. ``kind`` is that of the feeds."""
-        watched = self._kinds.pop(kind, None)
-        if watched is None:
-            watched = _Watched(self._general)
-            if len(self._kinds) >= _KEPT:
-                del self._kinds[next(iter(self._kinds))]
-        self._kinds[kind] = watched  # the last one is the one used last
-        if watched.tape is None and watched.types:
-            plan = specialise(watched.plan, Known(evaluate, watched.types), watched.values)
-            if plan is watched.plan:
-                watched.tape = Tape(plan, watched.types)
-            watched.plan = plan
+        watched = self._watched(kind)
         if watched.tape is None:
-            return self._watch(watched, feeds, run)
+            return self._watch(kind, watched, feeds, run)
         if run.observe is unobserved:
-            return watched.tape.execute(feeds, run)
-        return execute(watched.plan, feeds, run)
+            results = watched.tape.execute(feeds, run)
+        else:
+            results = execute(watched.plan, feeds, run)
+        return {name: _own(value) for name, value in results.items()}
 
-    def _watch(self, watched: _Watched, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
+    def _watched(self, kind: Kind) -> _Watched:
+        """What is known for this kind, and the plan that follows from it."""
+        with self._lock:
+            watched = self._kinds.pop(kind, None)
+            if watched is None:
+                watched = _Watched(self._general)
+                if len(self._kinds) >= _KEPT:
+                    del self._kinds[next(iter(self._kinds))]
+            elif watched.tape is None and watched.types:
+                plan = specialise(watched.plan, Known(evaluate, watched.types), watched.values)
+                tape = Tape(plan, watched.types) if plan is watched.plan else None
+                watched = replace(watched, plan=plan, tape=tape)
+            self._kinds[kind] = watched  # the last one is the one used last
+            return watched
+
+    def _watch(self, kind: Kind, watched: _Watched, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         perform = run.observe(run_step)
+        seen = replace(watched, types=dict(watched.types), values=dict(watched.values))
 
         def noting(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, ...]:
             outputs = perform(step, values, run)
-            watched.note(step, outputs)
+            seen.note(step, outputs)
             return outputs
 
         for name, value in {**watched.plan.constants, **feeds}.items():
             if isinstance(value, np.ndarray):
-                watched.types[name] = TensorType(value.dtype, value.shape)
-                if name not in feeds or _is_decisive(value):
-                    watched.values[name] = value
-        return execute(watched.plan, feeds, run, perform=noting)
+                seen.types[name] = TensorType(value.dtype, value.shape)
+                if name not in feeds:
+                    seen.values[name] = value
+                elif _is_decisive(value):
+                    seen.keep(name, value)
+        results = execute(watched.plan, feeds, run, perform=noting)
+        with self._lock:
+            if self._kinds.get(kind) is watched:  # else another run was faster
+                self._kinds[kind] = seen
+        return {name: _own(value) for name, value in results.items()}
+
+
+def _own(value: Value) -> Value:
+    """A result that the caller may write into, as if no constant had been made of what it was computed from."""
+    if type(value) is np.ndarray and not value.flags.writeable and value.nbytes <= _LARGEST:
+        return value.copy()
+    return value
 
 
 def kind_of(feeds: Mapping[str, Value]) -> tuple[Kind, bool]:

@@ -36,6 +36,14 @@ class Call:
 Tree: TypeAlias = "str | float | Call"
 
 _OPERATORS = {ast.Add: "Add", ast.Sub: "Sub", ast.Mult: "Mul", ast.Div: "Div", ast.Pow: "Pow"}
+#: Operators whose results have so many axes at least.
+_LEAST_RANKS = {"Conv": 3, "ConvTranspose": 3, "MaxPool": 3, "AveragePool": 3, "Gemm": 2, "Flatten": 2}
+
+#: Operators whose results have as many axes as any of their inputs.
+_RANK_KEEPING = frozenset(
+    {"Abs", "Add", "Cast", "Clip", "Div", "Dropout", "Erf", "Exp", "Identity", "Mul", "Neg", "Relu", "Sqrt", "Sub"}
+)
+
 _COMMUTATIVE = frozenset({"Add", "Mul"})
 
 
@@ -100,9 +108,39 @@ class Matcher:
             distinct = tuple({id(step): step for step in steps}.values())
             uses = Counter(name for step in distinct for name in step.inputs)
             inner = [name for step in distinct[1:] for name in step.outputs if name]
-            if all(uses[name] == self.readers[name] for name in inner):
+            if all(uses[name] == self.readers[name] for name in inner) and self._ranks_fit(distinct, inner):
                 return Match(names, distinct)
         return None
+
+    def _ranks_fit(self, steps: Sequence[Step], inner: Sequence[str]) -> bool:
+        """Whether no constant of one element has axes that it may add to the result."""
+        read = {name for step in steps for name in step.inputs}
+        combined = {name for step in steps if not op_type(step).startswith(("Reduce", "Slice")) for name in step.inputs}
+        numbers = [self.constants[name] for name in combined if name in self.constants]
+        rank = max((value.ndim for value in numbers if value.size == 1), default=0)
+        return rank == 0 or rank <= max(
+            (self._least_rank(name) for name in read.difference(inner) if self._is_wide(name)), default=0
+        )
+
+    def _is_wide(self, name: str) -> bool:
+        return name not in self.constants or self.constants[name].size != 1
+
+    def _least_rank(self, name: str, depth: int = 8) -> int:
+        """How many axes a value has at least; 0 where nothing says more."""
+        if name in self.constants:
+            return self.constants[name].ndim
+        step = self.producers.get(name)
+        if step is None or not depth:
+            return 0
+        operator = op_type(step)
+        if operator in _LEAST_RANKS:
+            return _LEAST_RANKS[operator]
+        if operator == "MatMul":
+            ranks = sorted(self._least_rank(read, depth - 1) for read in step.inputs)
+            return max(ranks[1], 2) - 1 if ranks[1] else 0
+        if operator in _RANK_KEEPING:
+            return max(self._least_rank(read, depth - 1) for read in step.inputs if read)
+        return 0
 
     def _matches(
         self, tree: Tree, name: str, names: Mapping[str, str], steps: tuple[Step, ...]
@@ -147,7 +185,11 @@ class Matcher:
         value = self.constants.get(name)
         if value is None or value.size != 1 or value.dtype.kind not in "fi":
             return False
-        return math.isclose(float(value.item()), number, rel_tol=1e-6 if value.dtype != np.float16 else 1e-3)
+        return math.isclose(float(value.item()), number, rel_tol=_CLOSE.get(value.dtype, 0))
+
+
+#: How far a number may be off that was rounded to its type.
+_CLOSE = {np.dtype(np.float16): 1e-3, np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 
 
 @cache

@@ -87,6 +87,9 @@ def _is_linear(step: Step, constants: Mapping[str, Tensor]) -> bool:
     weights, *bias = [p for p in parameters if p is not None]
     if weights.dtype not in (np.float32, np.float64) or any(p.dtype != weights.dtype for p in bias):
         return False
+    group = step.attributes.get("group", 1)
+    if weights.ndim < 2 or not weights.size or group < 1 or len(weights) % group:  # mostly wrong, said when it runs
+        return False
     channels = _CHANNELS[op_type(step)](step, constants)
     return all(p.size in (1, channels) and p.shape[-1:] == (p.size,) for p in bias if p.ndim)
 

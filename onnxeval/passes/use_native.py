@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,8 @@ class QuickChain:
     def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Any:
         done, result = 0, None
         if self.head is not None:
-            result = self.head(*inputs, **supplied)
+            with suppress(Exception):  # the parts say which of them fails, and of what
+                result = self.head(*inputs, **supplied)
             if result is None:
                 return self.chain(*inputs, **supplied)
             done = self.head.length

@@ -87,3 +87,17 @@ def test_a_second_reader_keeps_the_steps():
     for name in ("y0", "y"):
         assert np.array_equal(both[0][name], both[1][name])
     assert len(operators(model.plan(["y0", "y"]))) == 2
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (3, 0, 1, 1), (0, 3, 1, 1), (5, 3, 1, 1)], ids=str)
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "Gemm"])
+def test_weights_of_a_wrong_shape_are_told_when_they_run(op: str, shape: tuple[int, ...]) -> None:
+    group = "" if op == "Gemm" else "<group = 2>"
+    body = f"a = {op} {group} (x, w) y = Mul (a, c)"
+    proto = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3, 4, 4] x) => (float y) {{ {body} }}'
+    )
+    for name, value in {"w": np.ones(shape, np.float32), "c": np.float32(2)}.items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    with pytest.raises(onnxeval.NodeError, match=op):
+        onnxeval.load(proto).run({"x": np.ones((2, 3, 4, 4), np.float32)})

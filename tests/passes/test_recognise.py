@@ -235,3 +235,15 @@ def test_dynamic_quantisation(shared, zero, bias):
         assert names[0] == "dynamic_quantize_matmul"
     one, other = (spelled.run({"x": X}, reference=reference)["y"] for reference in (False, True))
     np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_numbers_that_add_axes_keep_their_steps() -> None:
+    """One element of shape (1, 1) makes a matrix of a vector."""
+    constants = {"root2": np.full((1, 1), 2**0.5, np.float32), "one": f(1), "half": f(0.5)}
+    body = "a = Div(x, root2)\nb = Erf(a)\nc = Add(b, one)\nd = Mul(x, c)\ny = Mul(d, half)"
+    spelled = model("float[8] x", body, 20, constants)
+    assert spelled.run({"x": VECTOR})["y"].shape == (1, 8)
+    constants["weights"] = np.ones((8, 8), np.float32)
+    body = "m = Gemm(x, weights)\n" + body.replace("(x,", "(m,")
+    wide = model("float[2,8] x", body, 20, constants)
+    assert "Gelu" in operators(wide.plan())[-1]
