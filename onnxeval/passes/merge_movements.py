@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -82,17 +83,40 @@ class _Work:
         before = self.made.get(step.inputs[0])
         if before is None or op_type(before) not in RESHAPING:
             return step
-        shape = self.constants.get(step.inputs[1]) if op_type(step) == "Reshape" and len(step.inputs) == 2 else None
+        shape = self._constant_shape(step)
         if shape is not None and not (shape == 0).any():  # a zero is a size of the input
-            return self._reshape(self._merged(before, step))
+            if self._always_fits(before):
+                return self._reshape(self._merged(before, step))
+            size = self._size(before)
+            if size is not None and (merged := _resolved(shape, size)) is not None:
+                return self._reshape(self._merged(before, self._to_shape(step, merged)))
         result = self.known.type_of(step.outputs[0], self.constants)
         if result is None or result.shape is None:
             return step
+        return self._reshape(self._merged(before, self._to_shape(step, np.array(result.shape, np.int64))))
+
+    def _constant_shape(self, step: Step) -> Tensor | None:
+        """The shape that a Reshape is given, where it is a constant."""
+        if op_type(step) != "Reshape" or len(step.inputs) != 2:
+            return None
+        name = step.inputs[1]
+        return self.constants.get(name, self.shapes.get(name))
+
+    def _always_fits(self, step: Step) -> bool:
+        """Whether a reshape is sure not to fail, so that one that reads it may do without."""
+        return (
+            op_type(step) in ("Flatten", "Unsqueeze") or self.known.type_of(step.outputs[0], self.constants) is not None
+        )
+
+    def _size(self, step: Step) -> int | None:
+        """How many elements a value has that a Reshape makes, where its shape says all."""
+        shape = self._constant_shape(step)
+        return None if shape is None or (shape <= 0).any() else math.prod(shape.tolist())
+
+    def _to_shape(self, step: Step, shape: Tensor) -> Step:
         name = f"shape of {step.outputs[0]}"
-        self.shapes[name] = np.array(result.shape, np.int64)
-        inputs = (step.inputs[0], name)
-        whole = standard_step(step, "Reshape", inputs, step.outputs[0], allowzero=1)
-        return self._reshape(self._merged(before, whole))
+        self.shapes[name] = shape
+        return standard_step(step, "Reshape", (step.inputs[0], name), step.outputs[0], allowzero=1)
 
     def _merged(self, before: Step, step: Step) -> Step:
         self.changed = True
@@ -118,3 +142,11 @@ class _Work:
             return source.dtype == result.dtype
         before = self.made.get(step.inputs[0])
         return before is not None and op_type(before) == "Cast" and before.attributes["to"] == step.attributes["to"]
+
+
+def _resolved(shape: Tensor, size: int) -> Tensor | None:
+    """A shape without zeros for so many elements, its -1 a number; None where they do not fit."""
+    rest = math.prod(number for number in shape.tolist() if number >= 0)
+    resolved: Tensor = np.where(shape < 0, size // rest, shape)
+    fits = ((shape < 0).sum() <= 1) and math.prod(resolved.tolist()) == size and (shape >= -1).all()
+    return resolved.astype(np.int64) if fits else None

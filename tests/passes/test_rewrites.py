@@ -133,7 +133,8 @@ class TestMovements:
             ("a = Transpose (x) y0 = Transpose (a)", ["Transpose", "Transpose"]),
             ("a = Reshape (x, s) y0 = Reshape (a, t)", ["Reshape"]),
             ("a = Flatten (x) y0 = Reshape (a, t)", ["Reshape"]),
-            ("a = Unsqueeze (x, axes) b = Squeeze (a, axes) y0 = Reshape (b, t)", ["Reshape"]),
+            ("a = Unsqueeze (x, axes) y0 = Reshape (a, t)", ["Reshape"]),
+            ("a = Reshape (x, t) y0 = Reshape (a, s)", ["Reshape", "Reshape"]),
             ("a = Reshape (x, s) y0 = Reshape (a, zero)", ["Reshape", "Reshape"]),
             ("a = Cast <to = 11> (x) b = Cast <to = 11> (a) y0 = Cast <to = 1> (b)", ["Cast", "Cast"]),
         ],
@@ -143,6 +144,24 @@ class TestMovements:
         loaded = model(body + " y = Exp (y0)", constants)
         assert steps(loaded) == [*operators, "Exp"]
         same(loaded)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "a = Reshape (x, s) y0 = Reshape (a, t)",
+            "a = Reshape (x, u) y0 = Reshape (a, t)",
+            "b = Reshape (x, t) a = Squeeze (b, axes) y0 = Reshape (a, t)",
+        ],
+    )
+    def test_what_fails_between_fails(self, body):
+        """Each of the shapes that follow would take the elements of x, the shape between does not."""
+        loaded = model(
+            body + " y = Exp (y0)",
+            {"s": np.array([5, 4]), "t": np.array([4, -1]), "u": np.array([7, -1]), "axes": np.array([0])},
+        )
+        for _ in range(3):
+            with pytest.raises(onnxeval.NodeError, match="Reshape" if "Squeeze" not in body else "Squeeze"):
+                loaded.run({"x": X})
 
     def test_a_movement_that_is_an_output_stays(self):
         body = "a = Transpose <perm = [1, 0, 2]> (x) y = Transpose <perm = [1, 0, 2]> (a)"
