@@ -127,8 +127,8 @@ def _discard_output() -> None:
 
 
 def _complain(message: str, hint: str = "") -> None:
-    red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    click.secho("error: ", fg="red" if red else None, bold=red or None, nl=False, err=True)
+    red = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    click.echo(click.style("error: ", fg="red", bold=True) if red else "error: ", nl=False, err=True)
     tell(message)
     if hint:
         tell(f"hint: {hint}")

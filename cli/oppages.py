@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -22,6 +23,8 @@ from .screen import Line, screen
 
 _KERNEL, _BODY, _NOTHING = "kernel", "function body", "nothing"
 _LONGEST_LINE = 110
+#: A line that goes on with a sentence: no item of a list, no formula.
+_PROSE = re.compile(r"(?!\d+[.)])[`\"(]?\w(?!.* = )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +249,23 @@ def _summary(of: Difference) -> Line:
 
 
 def _wrapped(text: str, indent: str) -> Iterator[Line]:
-    """Text with its own line breaks kept, lines that are too long for the screen broken."""
+    """Text with its own line breaks kept; what is too long for the screen flows into the next line of its paragraph."""
     width = min(screen().width, _LONGEST_LINE)
+    rest, inner, verbatim = "", "", False
     for line in text.splitlines():
-        inner = indent + line[: len(line) - len(line.lstrip())]
-        parts = textwrap.wrap(line, width, initial_indent=indent, subsequent_indent=inner, break_long_words=False)
+        words = line.strip()
+        margin = indent + line[: len(line) - len(line.lstrip())]
+        if rest and margin == inner and not verbatim and _PROSE.match(words):
+            words = f"{rest} {words}"
+        elif rest:
+            yield [(inner + rest, "")]
+        verbatim ^= words.startswith("```")
+        inner = margin
+        parts = textwrap.wrap(words, width, initial_indent=inner, subsequent_indent=inner, break_long_words=False)
+        rest = parts.pop().strip() if len(parts) > 1 else ""
         yield from ([(part, "")] for part in parts or [""])
+    if rest:
+        yield [(inner + rest, "")]
 
 
 # JSON

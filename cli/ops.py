@@ -62,12 +62,14 @@ def ops(name: str | None, domain: str | None, opset: int | None, diff: tuple[int
     if name is None:
         if diff:
             raise click.UsageError("--diff needs the NAME of an operator")
+        _refuse_later(domain, opset)
         table = oppages.table(domain, opset)
         if not table.rows:
             raise click.UsageError(f"no operators in the domain {domain!r}; there are: {', '.join(oppages.domains())}")
         _print(form, oppages.table_form(table), oppages.table_lines(table))
         return
     domain, name = find_operator(name, domain)
+    _refuse_later(domain, *(diff or (opset,)))
     if diff:
         older, newer = _page(domain, name, diff[0]), _page(domain, name, diff[1])
         from onnxeval.opdiff import difference
@@ -77,6 +79,16 @@ def ops(name: str | None, domain: str | None, opset: int | None, diff: tuple[int
         return
     page = _page(domain, name, opset)
     _print(form, oppages.page_form(page), oppages.page_lines(page))
+
+
+def _refuse_later(domain: str | None, *opsets: int | None) -> None:
+    """Raise a UsageError for an opset that the standard does not have yet; without a domain it is one of ai.onnx."""
+    from onnxeval.opdocs import standard
+
+    newest = standard().opsets.get(domain or "ai.onnx")
+    for opset in opsets:
+        if newest is not None and opset is not None and opset > newest:
+            raise click.UsageError(f"the newest opset of {domain or 'ai.onnx'} is {newest}, not {opset}")
 
 
 def _print(form: str, content: dict[str, Any], lines: Iterable[Line]) -> None:

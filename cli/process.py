@@ -18,19 +18,23 @@ from typing import Any, NoReturn
 #: Objects made between two looks for cycles: what is made at the start stays, and looking for it takes a tenth of a
 #: short run.
 _FEW_COLLECTIONS = 50_000
+_INTERRUPTED = 130
 
 
 def process() -> NoReturn:
     """Run the command line and end the process."""
     gc.set_threshold(_FEW_COLLECTIONS)
     import_onnx_on_demand()
-    from .main import main
-
     code: Any = None
     try:
+        from .main import main
+
         main()
     except SystemExit as end:
         code = end.code
+    except KeyboardInterrupt:  # while modules are imported: later on `main` answers it
+        print("error: interrupted", file=sys.stderr)
+        code = _INTERRUPTED
     _leave(code)
 
 

@@ -32,7 +32,10 @@ def random_options(command: Callable[..., Any]) -> Callable[..., Any]:
             expose_value=False,
             help="Also save the inputs that the model was run on, as --save does.",
         ),
-        dim_option("The size of a dimension that the model leaves open, for --random. Repeatable.", keep=_keep),
+        dim_option(
+            "The size of a dimension that the model leaves open, for --random and for generators. Repeatable.",
+            keep=_keep,
+        ),
         click.option(
             "--random",
             is_flag=True,
@@ -83,6 +86,10 @@ def filled(
         raise click.UsageError(
             "--dim is for inputs that are made up: it needs --random, or a generator as in -i rand:."
         )
+    else:
+        from onnxeval.feeding import refuse_missing
+
+        refuse_missing(model.inputs, feeds, hint="--input NAME=VALUE gives one, --random makes up what is not given")
     if (place := options.get("save_inputs")) is not None:
         from onnxeval.feeding import check_feeds
         from onnxeval.files.targets import open_target

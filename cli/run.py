@@ -87,7 +87,7 @@ def run(
     seed: int | None,
     reference: bool,
 ) -> int:
-    """Run MODEL (.onnx, .onnxtxt or .json) and print its outputs: name, type, range and elements.
+    """Run MODEL (.onnx, .onnxtxt, .textproto or .json) and print its outputs: name, type, range and elements.
 
     \b
     Examples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,9 @@ def outputs_of(operator: Operator, wanted: int | None) -> int:
     if wanted is None:
         return max(schema.min_outputs, 1)
     if not schema.min_outputs <= wanted <= schema.max_outputs:
-        raise InputError(f"{schema.label} has {schema.min_outputs} to {schema.max_outputs} outputs, not {wanted}")
+        least, most = schema.min_outputs, schema.max_outputs
+        known = f"{least} to {most} outputs" if least < most else f"{most} output{'s' * (most != 1)}"
+        raise InputError(f"{schema.label} has {known}, not {wanted}")
     return wanted
 
 
@@ -184,8 +187,13 @@ def attribute_of(operator: Operator, name: str, content: Any, text: str, tensor:
         content = ELEMENT_TYPES[DTYPES[text.lower()]]  # `to=float16` is easier to type than 10
     value = _of_kind(kind, content, text)
     if value is None:
-        raise InputError(f"--attr {name}={text}: {kind_name(kind)} is wanted")
-    return helper.make_attribute(name, value, attr_type=kind)
+        near = get_close_matches(text.lower(), DTYPES, 1) if kind == AttributeProto.INT else []
+        hint = f"did you mean {near[0]}?" if near else ""
+        raise InputError(f"--attr {name}={text}: {kind_name(kind)} is wanted", hint=hint)
+    try:
+        return helper.make_attribute(name, value, attr_type=kind)
+    except (OverflowError, ValueError):
+        raise InputError(f"--attr {name}={text}: more than {kind_name(kind)} can hold") from None
 
 
 def wants_tensor(operator: Operator, attribute: str) -> bool:
@@ -199,7 +207,7 @@ def _of_kind(kind: int, content: Any, text: str) -> Any:
     items = content if isinstance(content, list) else [content]
     match kind:
         case AttributeProto.INT:
-            return int(content) if is_number and int(content) == content else None
+            return int(content) if is_number and content % 1 == 0 else None  # neither infinity nor NaN leaves 0
         case AttributeProto.FLOAT:
             return float(content) if is_number else None
         case AttributeProto.STRING:

@@ -90,7 +90,7 @@ def custom_attributes(attributes: Iterable[AttributeProto], kernel: Kernel, file
             raise ModelError(f'the attribute "{name}" is of type {kinds}')
         given[name] = attribute_value(attribute, files)
     if missing := [name for name, attribute in declared.items() if attribute.required and name not in given]:
-        raise ModelError(f"it needs the attribute {', '.join(missing)}")
+        raise ModelError(f"it needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)}")
     return given
 
 

@@ -48,14 +48,7 @@ def check_feeds(declared: Iterable[Input], feeds: Mapping[str, Any]) -> dict[str
     for name in feeds:
         if name not in inputs:
             raise InputError(f'the model has no input "{name}"', hint=_name_hint(name, inputs))
-    missing = [
-        entry
-        for entry in inputs.values()
-        if entry.name not in feeds and not entry.optional and not isinstance(entry.type, OptionalType)
-    ]
-    if missing:
-        wanted = ", ".join(f'"{entry.name}" ({entry.type or "of undeclared type"})' for entry in missing)
-        raise InputError(f"no value for the input{'s' * (len(missing) > 1)} {wanted}")
+    refuse_missing(inputs.values(), feeds)
     sizes: dict[str, tuple[int, str]] = {}
     checked: dict[str, Value] = {}
     for name, entry in inputs.items():
@@ -64,6 +57,18 @@ def check_feeds(declared: Iterable[Input], feeds: Mapping[str, Any]) -> dict[str
         elif not entry.optional and isinstance(entry.type, OptionalType):
             checked[name] = EmptyOptional(entry.type.element)
     return checked
+
+
+def refuse_missing(declared: Iterable[Input], feeds: Mapping[str, Any], hint: str = "") -> None:
+    """Raise an InputError that names the inputs which need a value and have none."""
+    missing = [
+        entry
+        for entry in declared
+        if entry.name not in feeds and not entry.optional and not isinstance(entry.type, OptionalType)
+    ]
+    if missing:
+        wanted = ", ".join(f'"{entry.name}" ({entry.type or "of undeclared type"})' for entry in missing)
+        raise InputError(f"no value for the input{'s' * (len(missing) > 1)} {wanted}", hint=hint)
 
 
 def _name_hint(name: str, inputs: Mapping[str, Input]) -> str:

@@ -88,7 +88,9 @@ def _read(path: Path) -> bytes:
                 raise ModelError(f"the model {path} has {about.st_size:,} bytes, protobuf parses up to {_LARGEST:,}")
             return file.read()
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
-        raise ModelError(f"cannot read the model {path}: {getattr(error, 'strerror', None) or error}") from error
+        hint = "/dev/stdin reads it from standard input" if str(path) == "-" else ""
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"cannot read the model {path}: {reason}", hint=hint) from error
 
 
 def _format(path: Path) -> str:

@@ -243,7 +243,7 @@ def attribute_values(
             )
         given[name] = attribute_value(attribute, files)
     if missing := [a.name for a in schema.attributes.values() if a.required and a.name not in given]:
-        raise ModelError(f"{schema.label} needs the attribute {', '.join(missing)}")
+        raise ModelError(f"{schema.label} needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)}")
     if not given:
         return _defaults(schema)
     given.pop("consumed_inputs", None)

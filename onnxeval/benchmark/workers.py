@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -35,12 +36,13 @@ class Worker:
         self.engine = engine
         # -P: a file named like a package in the user's folder is none
         command = [sys.executable, "-P", "-m", module, engine, *arguments]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **environment(threads)},
-        )
+        with _uninterrupted():
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **environment(threads)},
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -76,6 +78,19 @@ class Worker:
         if verdict == "failed":
             raise EngineFailed(*answer)
         return answer
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let a process that is started here not hear Ctrl-C: who started it decides when it ends."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _ending(code: int) -> str:

@@ -1,7 +1,9 @@
 """Engines in this process, and the protocol by which a process of its own is asked."""
 
 import io
+import os
 import pickle
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from onnxeval.benchmark import serve
 from onnxeval.benchmark.engines import ENGINES, OnnxEval
+from onnxeval.benchmark.workers import Worker
 from onnxeval.errors import InputError, ModelError
 
 DIGITS = Path(__file__).parents[2] / "sample_models" / "digits"
@@ -66,3 +69,10 @@ def test_errors_are_answers(tmp_path):
     assert isinstance(refusal, InputError)
     assert details[0].startswith("TypeError: ")
     assert "Traceback" in details[1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_interrupt_while_a_process_starts_is_left_to_who_started_it():
+    with Worker("onnxeval", 1) as worker:
+        os.kill(worker._process.pid, signal.SIGINT)
+        assert worker.call("peak_memory") > 0

@@ -212,7 +212,7 @@ def test_raw_bytes_that_do_not_fit(shell, model):
 
 
 def test_generators_that_cannot(shell, model):
-    refused(shell, model, "rand:", "of which size is N", "rand:[2,3]")
+    refused(shell, model, "rand:", "of which size is N", "or --dim N=1: rand:[2,3]")
     refused(shell, model, "rand:[1,3", "neither a number nor a type")
     refused(shell, model, "full:", "full of which number")
     refused(shell, model, "full:x:[1,3]", "neither a number nor a type")

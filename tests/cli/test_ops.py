@@ -85,6 +85,16 @@ def test_every_page_can_be_printed(shell):
             assert result.exit_code == 0, (schema.name, result.output)
 
 
+def test_a_line_that_is_too_long_flows_into_the_next_one(shell):
+    """No word stands alone on a line in the midst of a sentence; formulas and lists keep their lines."""
+    lines = shell("ops", "MaxPool", "--opset", "22").stdout.splitlines()
+    alone = next(number for number, line in enumerate(lines) if line.startswith("differently"))
+    assert lines[alone].startswith("differently depending on whether explicit padding is used")
+    assert lines[alone - 1].endswith("is calculated")
+    assert "or" in lines
+    assert max(map(len, (line for line in lines if "https:" not in line))) <= 100
+
+
 def test_differences(shell):
     assert shell("ops", "DepthToSpace", "--diff", "13", "28").stdout == (
         "DepthToSpace 13 to 28: not breaking, same inputs, attributes and types, now with a function body\n"
@@ -108,6 +118,10 @@ def test_differences(shell):
         (["Scaler", "--domain", "ai.onnx"], "There is no operator 'Scaler' in the domain ai.onnx."),
         (["--diff", "1", "2"], "--diff needs the NAME"),
         (["Mish", "--diff", "9", "18"], "Mish does not exist at opset 9"),
+        (["Mish", "--opset", "999"], "the newest opset of ai.onnx is "),
+        (["Mish", "--diff", "18", "999"], "the newest opset of ai.onnx is "),
+        (["Scaler", "--opset", "999"], "the newest opset of ai.onnx.ml is "),
+        (["--opset", "999"], "the newest opset of ai.onnx is "),
     ],
 )
 def test_what_cannot_be_found(shell, arguments, message):

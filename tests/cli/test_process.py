@@ -73,14 +73,29 @@ def test_the_rest_of_onnx_is_there_when_asked_for(use: str) -> None:
 def test_operators_of_ones_own_use_all_of_onnx_and_end_as_they_like(tmp_path: Path, model: object) -> None:
     kernels = tmp_path / "mine.py"
     kernels.write_text(
-        "import atexit, threading, time, onnx\n"
+        "import atexit, threading, onnx\n"
         "assert onnx.helper.make_node('Relu', [], []).op_type == 'Relu'\n"
         "atexit.register(print, 'at exit')\n"
-        "threading.Thread(target=lambda: (time.sleep(0.3), print('thread ends'))).start()\n"
+        "threading.Thread(target=lambda: (threading.main_thread().join(), print('thread ends'))).start()\n"
     )
     done = python(TELLING, "run", model("relu"), "-i", "[[1, -2, 3]]", "--ops", kernels)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("thread ends\nat exit\n")
+
+
+def test_an_interrupt_while_it_is_being_imported() -> None:
+    code = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "onnxeval_cli.main":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from onnxeval_cli.process import process
+process()
+"""
+    done = python(code)
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["ops"], 0), (["--nonsense"], 2), (["run", "nothing.onnx"], 3)])

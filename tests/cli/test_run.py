@@ -124,3 +124,17 @@ def test_large_tensors_are_summarised_and_full_shows_all(shell, model):
     full = shell("run", model("double"), "-i", "x.npy", "--full").stdout
     rows = [line.split() for line in full.splitlines() if "[" not in line]
     assert np.array_equal(np.array(rows, float), array.reshape(-1, 30))
+
+
+def test_a_missing_input_tells_how_to_give_one(shell, model):
+    result = shell("run", model("relu"))
+    assert result.exit_code == 5
+    assert 'no value for the input "x"' in result.stderr
+    assert "hint: --input NAME=VALUE gives one, --random makes up what is not given" in result.stderr
+
+
+def test_a_model_on_standard_input_has_a_name(shell):
+    for command in ("run", "check"):
+        result = shell(command, "-")
+        assert result.exit_code == 3
+        assert "hint: /dev/stdin reads it from standard input" in result.output

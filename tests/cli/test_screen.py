@@ -11,7 +11,7 @@ from onnxeval_cli.screen import Screen, screen
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="terminals of POSIX")
 
 
-def on_a_terminal(*arguments, **environment) -> str:
+def on_a_terminal(*arguments, code=0, **environment) -> str:
     """What the command line writes to a terminal of 80 columns."""
     import pty
 
@@ -30,7 +30,7 @@ def on_a_terminal(*arguments, **environment) -> str:
     except OSError:
         pass  # how Linux reports that the other side was closed
     os.close(ours)
-    assert child.wait(timeout=60) == 0, written
+    assert child.wait(timeout=60) == code, written
     return written.decode().replace("\r\n", "\n")
 
 
@@ -44,6 +44,7 @@ def test_colours_on_a_terminal(model):
 def test_no_colours_where_they_are_not_wanted(model, environment):
     text = on_a_terminal("run", model("relu"), "-i", "[[1, NaN, 3]]", **environment)
     assert text == "y  float32[1, 3]  1 to 3, 1 NaN\n  1  NaN  3\n"
+    assert "\x1b" not in on_a_terminal("run", "nothing.onnx", code=3, **environment)
 
 
 def test_the_width_of_the_terminal(model):
