@@ -46,7 +46,8 @@ def _key(step: Step) -> Hashable | None:
     """What decides the results of a step; None where more than its inputs does, or an attribute is a tensor."""
     if step.schema is None or step.subgraphs or "rng" in step.injected:
         return None
-    key = (step.kernel, step.schema.key, step.inputs, tuple(step.attributes.items()))
+    attributes = tuple(step.attributes.items())
+    key = (step.kernel, step.schema.key, step.inputs, attributes, str(attributes))  # 0.0 equals -0.0
     try:
         hash(key)
     except TypeError:

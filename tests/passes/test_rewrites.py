@@ -109,6 +109,10 @@ class TestLikeResults:
         assert len(steps(loaded)) == 6
         same(loaded)
 
+    def test_zeros_of_either_sign_are_two(self):
+        body = "a = LeakyRelu <alpha = 0.0> (x) b = LeakyRelu <alpha = -0.0> (x) c = Reciprocal (a) d = Reciprocal (b)"
+        assert "LeakyRelu LeakyRelu" in " ".join(sorted(steps(model(f"{body} y = Max (c, d)"))))
+
     def test_random_numbers_and_outputs_stay(self):
         loaded = model(
             "a = RandomNormalLike (x) b = RandomNormalLike (x) y = Sub (a, b) z = Exp (x) w = Exp (x)",
