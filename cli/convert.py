@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onnxeval.model import Declared, Model
 
 _MODELS = (".onnx", ".onnxtxt", ".json", ".textproto", ".pb")
+_ONLY_MODELS = (".onnx", ".onnxtxt")
 
 
 @click.command(short_help="Convert values between formats; make test data sets.")
@@ -72,7 +73,9 @@ def convert(ctx: click.Context, values: tuple[str, ...]) -> None:
 def _of_model(text: str) -> tuple[Model, Path] | None:
     """What MODEL:FOLDER means; None for what is none."""
     path, colon, folder = text.rpartition(":")
-    if not colon or not folder or not path.lower().endswith(_MODELS) or not os.path.isfile(path):
+    if not colon or not folder or not path.lower().endswith(_MODELS):
+        return None
+    if not os.path.isfile(path) and not path.lower().endswith(_ONLY_MODELS):
         return None
     import onnxeval
 

@@ -61,6 +61,8 @@ def inspect(
 
     from . import inspectpages as pages
 
+    if depth and not tree:
+        raise click.UsageError("--depth unfolds the tree: it needs --tree.")
     ctx.with_resource(kept_to_memory())
     loaded = load_model(model)
     check_names(loaded.proto.graph, sizes)

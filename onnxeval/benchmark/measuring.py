@@ -115,7 +115,7 @@ def require(engines: Sequence[str]) -> None:
     """Raises MissingExtra for an engine that is not installed."""
     for engine in engines:
         if engine in _EXTRAS and find_spec(engine) is None:
-            raise MissingExtra(f"--vs {engine}", _EXTRAS[engine])
+            raise MissingExtra(f"the engine {engine}", _EXTRAS[engine])
 
 
 def measure(

@@ -92,7 +92,7 @@ def test_our_own_errors_are_raised(here, monkeypatch):
 
 def test_an_engine_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(measuring, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match="--vs onnxruntime needs the extra `compare`"):
+    with pytest.raises(MissingExtra, match="the engine onnxruntime needs the extra `compare`"):
         measure(DIGITS, FEEDS, ["onnxruntime"], QUICK)
 
 

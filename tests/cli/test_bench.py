@@ -180,7 +180,7 @@ def test_an_engine_that_is_not_installed(shell, monkeypatch):
     monkeypatch.setattr(measuring, "find_spec", lambda name: None)
     result = shell("bench", *SEVEN, "--vs", "onnxruntime", *QUICK)
     assert result.exit_code == 9
-    assert "--vs onnxruntime needs the extra `compare`" in result.stderr
+    assert "the engine onnxruntime needs the extra `compare`" in result.stderr
     assert "pip install 'onnxeval[compare]'" in result.stderr
 
 

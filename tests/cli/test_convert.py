@@ -75,6 +75,8 @@ def test_what_it_makes_is_what_test_takes(shell, model):
         (["b=[1, 2, 3]", "two.onnx:test_data_set_0"], 5, "no value for the input 'x'"),
         (["x=[[1, 2]]", "two.onnx:test_data_set_0"], 5, "has shape [1, 2]"),
         (["two.onnx:nowhere", "y.npz"], 5, "nowhere"),
+        (["x.npy", "nowhere.onnx:test_data_set_0"], 3, "cannot read the model nowhere.onnx"),
+        (["nowhere.pb:key", "y.npz"], 5, "nowhere.pb"),
     ],
 )
 def test_errors(shell, model, words, code, text):

@@ -100,6 +100,12 @@ def test_a_dimension_without_a_name_is_called_by_its_place(shell):
     assert "  y  float32[4, 3]" in result.stdout
 
 
+def test_a_depth_without_a_tree(shell):
+    result = shell("inspect", DIGITS, "--depth", "1")
+    assert result.exit_code == 2
+    assert "--depth unfolds the tree: it needs --tree" in result.stderr
+
+
 def test_no_model(shell):
     Path("model.onnx").write_bytes(b"no model")
     result = shell("inspect", "model.onnx")
