@@ -157,6 +157,8 @@ class Matcher:
     def _calls(
         self, tree: Call, step: Step, names: Mapping[str, str], steps: tuple[Step, ...]
     ) -> Iterator[tuple[Mapping[str, str], tuple[Step, ...]]]:
+        if "broadcast" in step.attributes:  # before opset 7, and along any axis
+            return
         steps = (*steps, step)
         operator, inputs = op_type(step), step.inputs
         while inputs and not inputs[-1]:  # absent ones at the end
