@@ -15,7 +15,7 @@ MODEL = '<ir_version: 10, opset_import: ["": 21]> g (float[256, 256] x) => (floa
 
 
 def python(code, **environment):
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-P", "-c", code]
     return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
 
 
