@@ -40,6 +40,14 @@ def test_curves_are_exact_in_their_tails(tier, kind):
     assert (np.abs(out - wanted) / unit).max() <= places
 
 
+@pytest.mark.parametrize("kind", [Kind.TANH, Kind.ERF], ids=lambda kind: kind.name)
+def test_odd_curves_keep_the_sign_of_zero(tier, kind):
+    x = np.array([-0.0, 0.0] * 20, np.float32)
+    out = np.empty_like(x)
+    tier.activate(x, out, kind, 0.0, 0.0)
+    assert (np.signbit(out) == np.signbit(x)).all()
+
+
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 15, 16, 17, 31, 100, 40_000])
 def test_curves_of_any_length(tier, rng, size):
     x = guarded(np.abs(rng.standard_normal(size)).astype(np.float32))

@@ -78,9 +78,9 @@ INLINE Vector hyperbolic_tangent(Vector x) {
     p = p * square + all(-0.05373971536755562f);
     p = p * square + all(0.13331441581249237f);
     p = p * square + all(-0.3333328068256378f);
-    Vector near = x + x * (p * square);
+    Vector near = size + size * (p * square);
     Vector far = all(1.0f) - all(2.0f) / (exponential(size + size) + all(1.0f));
-    return choose(size < all(0.625f), near, with_sign_of(far, x));
+    return with_sign_of(choose(size < all(0.625f), near, far), x);
 }
 
 /* 1 - erf(z) of z >= 0, in its tail too: exp(-z * z) times a function that falls like 1 / z. */
