@@ -23,6 +23,8 @@ _MOST_TAPS = 1 << 12
 
 #: Shapes of inputs that one step remembers how to convolve.
 _MOST_PLANS = 64
+#: The largest stride, dilation or padding that the compiled kernels take.
+_MOST_GEOMETRY = 2**31 - 1
 
 
 class _Plan(NamedTuple):
@@ -62,6 +64,8 @@ class Convolution:
         if not self._suits(x, w, b) or bias is not None:
             return None
         plan = self._plan_for(x, w)
+        if max(plan.geometry) > _MOST_GEOMETRY:
+            return None
         shape = (x.shape[0], w.shape[0], *plan.counts)
         if residual is not None:
             if not is_float32(residual) or residual.shape != shape:
