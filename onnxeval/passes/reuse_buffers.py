@@ -16,7 +16,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.passes._rewrite import Known, op_type, reads_of
 from onnxeval.plan import Plan, Step
-from onnxeval.registry import Kernel
+from onnxeval.registry import STANDARD, Kernel
 
 #: Operators whose kernels never return a view of an input, nor of anything they keep.
 FRESH = frozenset(
@@ -85,6 +85,8 @@ def in_place(step: Step, place: int) -> Kernel:
     """The kernel that may write into the input at a place, the first or the second; the step's own where none can."""
     operator = op_type(step)
     if operator not in _IN_PLACE or step.schema is None:
+        return step.kernel
+    if step.kernel is not STANDARD.get(step.schema.key):  # a compiled one wins more by itself
         return step.kernel
     oldest, make = _IN_PLACE[operator]
     return _made(make, step.kernel, place) if step.schema.key.since_version >= oldest else step.kernel
