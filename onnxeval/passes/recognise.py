@@ -8,7 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from onnxeval.passes._kernels import attend, rotate_halves
+from onnxeval.passes._kernels import (
+    OverLastAxis,
+    attend,
+    layer_normalisation,
+    rms_normalisation,
+    rotate_halves,
+)
 from onnxeval.passes._patterns import Match, Matcher, operators_of, parsed
 from onnxeval.passes._rewrite import Known, count_readers, op_type, producers_of, rebuilt, standard_step, without_dead
 from onnxeval.plan import Plan, Step
@@ -123,14 +129,16 @@ def _layer_normalization(match: Match, matcher: Matcher) -> Step | None:
         return None
     if not (_is_vector(names["scale"], matcher) and _is_vector(names["bias"], matcher)):
         return None
-    return _standard(match, "LayerNormalization", "x", "scale", "bias", axis=-1, epsilon=epsilon, stash_type=1)
+    step = _standard(match, "LayerNormalization", "x", "scale", "bias", axis=-1, epsilon=epsilon, stash_type=1)
+    return step.running(OverLastAxis(step.kernel, layer_normalisation))
 
 
 def _rms_normalization(match: Match, matcher: Matcher) -> Step | None:
     epsilon = _epsilon(match, matcher)
     if epsilon is None or not _reductions_fit(match, matcher) or not _is_vector(match.names["scale"], matcher):
         return None
-    return _standard(match, "RMSNormalization", "x", "scale", axis=-1, epsilon=epsilon, stash_type=1)
+    step = _standard(match, "RMSNormalization", "x", "scale", axis=-1, epsilon=epsilon, stash_type=1)
+    return step.running(OverLastAxis(step.kernel, rms_normalisation))
 
 
 def _softmax(match: Match, matcher: Matcher) -> Step | None:

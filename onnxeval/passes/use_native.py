@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replacement
 from onnxeval.fast.engine import native
+from onnxeval.passes._kernels import OverLastAxis
 from onnxeval.passes._rewrite import Known
 from onnxeval.passes.fuse_chains import Chain
 from onnxeval.plan import NOTHING, Plan, Step
@@ -35,8 +36,12 @@ def _with_kernel(step: Step, known: Mapping[str, Tensor]) -> Step:
         return step
     if isinstance(step.kernel, Chain):
         return step.running(_with_quick_parts(step.kernel, [known.get(name) for name in step.inputs]))
-    kernel = replacement(step.kernel, [known.get(name) for name in step.inputs], step.attributes)
-    return step if kernel is None else replace(step, kernel=kernel)
+    guarded = step.kernel if isinstance(step.kernel, OverLastAxis) else None
+    readable = step.kernel if guarded is None else guarded.kernel
+    kernel = replacement(readable, [known.get(name) for name in step.inputs], step.attributes)
+    if kernel is None:
+        return step
+    return step.running(kernel if guarded is None else replace(guarded, kernel=kernel))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -126,6 +126,19 @@ def test_a_value_that_is_asked_for_stays(name):
             np.testing.assert_allclose(both[0][key], both[1][key], rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("name", ["layer normalisation", "root mean square"])
+def test_a_scale_that_broadcasts_over_the_last_axis(name):
+    """A last axis of one element, which the scale makes longer: no normalisation of the standard does that."""
+    _, opset, body = SPELLED[name]
+    spelled = model("float[2,3,K] x", body, opset, C)
+    x = X[..., :1]
+    wanted = spelled.run({"x": x}, reference=True)["y"]
+    assert wanted.shape == (2, 3, 8)
+    for _ in range(3):
+        np.testing.assert_allclose(spelled.run({"x": x})["y"], wanted, rtol=2e-5, atol=2e-6)
+        assert spelled.run({"x": X})["y"].shape == X.shape
+
+
 NEAR = {
     "another number": (17, "a = Div(x, half)\nb = Erf(a)\nc1 = Add(b, one)\ne = Mul(x, c1)\ny = Mul(e, half)"),
     "another value": (17, "z = Neg(x)\ns = Sigmoid(z)\ny = Mul(s, x)"),
