@@ -77,7 +77,7 @@ class Adaptive:
             results = watched.tape.execute(feeds, run)
         else:
             results = execute(watched.plan, feeds, run)
-        return {name: _own(value) for name, value in results.items()}
+        return self._owned(watched.plan, results)
 
     def _watched(self, kind: Kind) -> _Watched:
         """What is known for this kind, and the plan that follows from it."""
@@ -114,11 +114,15 @@ class Adaptive:
         with self._lock:
             if self._kinds.get(kind) is watched:  # else another run was faster
                 self._kinds[kind] = seen
-        return {name: _own(value) for name, value in results.items()}
+        return self._owned(watched.plan, results)
+
+    def _owned(self, plan: Plan, results: dict[str, Value]) -> dict[str, Value]:
+        """Results that the caller may write into where the general plan's are so."""
+        return results if plan is self._general else {name: _own(value) for name, value in results.items()}
 
 
 def _own(value: Value) -> Value:
-    """A result that the caller may write into, as if no constant had been made of what it was computed from."""
+    """A value to write into, as if no constant had been made of what it was computed from."""
     if type(value) is np.ndarray and not value.flags.writeable and value.nbytes <= _LARGEST:
         return value.copy()
     return value
