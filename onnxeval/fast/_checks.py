@@ -13,7 +13,8 @@ FLOAT32 = np.dtype(np.float32)
 
 def is_float32(x: Any) -> bool:
     """Whether a value is a float32 array in this machine's byte order, aligned."""
-    return type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.aligned
+    # An array that was unpickled has a dtype of its own, which is equal
+    return type(x) is np.ndarray and (x.dtype is FLOAT32 or x.dtype == FLOAT32) and x.flags.aligned
 
 
 def known_float32(x: Tensor | None) -> bool:

@@ -1,6 +1,7 @@
 """Matrix products: every layout and size, against float64, without a step beyond the operands."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from fast.guarded import guarded
 from onnxeval.fast import replacement
+from onnxeval.fast._checks import is_float32
 from onnxeval.fast.activations import IDENTITY, RELU, Activation, Kind
 from onnxeval.ops.math.matmul import gemm, matmul
 
@@ -69,6 +71,13 @@ def test_stacks_broadcast(tier, data):
     got = replacement(matmul, [None, None], {})(a, b)
     assert got.shape == np.matmul(a, b).shape
     assert_close(got, a, b)
+
+
+def test_unpickled_arrays_are_taken_too():
+    x = pickle.loads(pickle.dumps(np.ones((2, 3), np.float32)))
+    assert is_float32(x)
+    assert not is_float32(x.astype(">f4"))
+    assert not is_float32(x.astype(np.float64))
 
 
 def test_strides_of_axes_of_one_element_mean_nothing(tier):
