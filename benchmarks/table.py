@@ -126,7 +126,7 @@ def _row(result: Result) -> tuple[list[str], dict[str, float]]:
         _time(runtime.get("median")),
         _spread(runtime.get("ratio")),
         _number(ratios.get("reference")),
-        _time(median(cold["seconds"]) if cold["seconds"] else None),
+        _time(median(cold["seconds"])) if cold["seconds"] else "",
         _spread(runtime.get("cold_ratio")),
         f"{peak / 1e6:,.0f} MB" if peak else "",
         _number(ratios.get("memory")),
