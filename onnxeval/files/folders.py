@@ -89,7 +89,7 @@ class FolderTarget(Target):
         return notes
 
     def write(self, file: BinaryIO, values: Mapping[str, Typed], notes: list[str]) -> None:
-        raise NotImplementedError
+        raise NotImplementedError("a folder is saved as a whole; its files are written, each by its own format")
 
     def _write_one(self, folder: Path, stem: str, name: str, typed: Typed, notes: list[str]) -> None:
         suffix = self._suffix

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnxeval.passes._rewrite import Known, Pass
+from onnxeval.passes._rewrite import Known, Pass, with_bodies
 from onnxeval.passes._shapes import decided_by_shapes
 from onnxeval.passes.bind_movements import bound_movement
 from onnxeval.passes.drop_identities import drop_identities
@@ -24,7 +24,7 @@ from onnxeval.passes.reuse_buffers import reuse_buffers
 from onnxeval.passes.share_results import share_results
 from onnxeval.passes.specialise import specialise
 from onnxeval.passes.use_native import use_native
-from onnxeval.plan import Plan, Step
+from onnxeval.plan import Plan
 
 __all__ = ["PASSES", "Known", "bound_movement", "decided_by_shapes", "optimise", "specialise"]
 
@@ -58,13 +58,6 @@ def _throughout(plan: Plan, known: Known, passes: Sequence[Pass]) -> Plan:
     if not any(step.subgraphs for step in plan.steps):
         return plan
     inner = Known(known.evaluate)  # names mean something else inside
-    return replace(plan, steps=tuple([_with_bodies(step, inner, passes) for step in plan.steps]))
-
-
-def _with_bodies(step: Step, known: Known, passes: Sequence[Pass]) -> Step:
-    """A plan that is followed step by step stays as it is, and one that is built at run time."""
-    bodies = {
-        name: _throughout(body, known, passes) if isinstance(body, Plan) and name != "surroundings" else body
-        for name, body in step.subgraphs.items()
-    }
-    return replace(step, subgraphs=bodies) if bodies else step
+    return replace(
+        plan, steps=tuple([with_bodies(step, lambda body: _throughout(body, inner, passes)) for step in plan.steps])
+    )

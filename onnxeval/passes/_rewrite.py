@@ -49,6 +49,20 @@ def reads_of(step: Step) -> Iterator[str]:
         yield from body.captures
 
 
+def kept_names(plan: Plan) -> set[str]:
+    """The names that nobody may change: the plan's outputs, and what sub-graphs capture."""
+    return {*plan.outputs, *(name for step in plan.steps for body in step.subgraphs.values() for name in body.captures)}
+
+
+def with_bodies(step: Step, rewrite: Callable[[Plan], Plan]) -> Step:
+    """The step with the plans inside it rewritten, but one that is followed step by step, or built at run time."""
+    bodies = {
+        name: rewrite(body) if isinstance(body, Plan) and name != "surroundings" else body
+        for name, body in step.subgraphs.items()
+    }
+    return replace(step, subgraphs=bodies) if bodies else step
+
+
 def count_readers(plan: Plan) -> Counter[str]:
     """How many times each name is read; being an output of the plan counts too."""
     counts = Counter(plan.outputs)

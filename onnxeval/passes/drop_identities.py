@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxeval.passes._rewrite import Known, op_type, rebuilt
+from onnxeval.passes._rewrite import Known, kept_names, op_type, rebuilt
 from onnxeval.plan import Plan, Step
 
 
 def drop_identities(plan: Plan, _: Known) -> Plan:
     """The plan whose readers of such a step read its input. A plan's output and a captured name keep their step."""
-    captured = {name for step in plan.steps for body in step.subgraphs.values() for name in body.captures}
-    needed = captured.union(plan.outputs)
+    needed = kept_names(plan)
     names: dict[str, str] = {}
     steps = []
     for step in plan.steps:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Evaluate, Known, reads_of, rebuilt
+from onnxeval.passes._rewrite import Evaluate, Known, reads_of, rebuilt, with_bodies
 from onnxeval.plan import NOTHING, Plan, Step
 from onnxeval.values import Value
 
@@ -64,7 +63,7 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
                     taken[heir] += taken.pop(name)
         else:
             needed.update(reads_of(step))
-            steps.append(_with_folded_bodies(step, evaluate, known, allowance))
+            steps.append(with_bodies(step, lambda body: _folded(body, evaluate, known, allowance)))
     return rebuilt(plan, steps, known)
 
 
@@ -76,15 +75,6 @@ def _is_constant(step: Step, known: Mapping[str, Tensor]) -> bool:
 def _is_kept(results: Sequence[Value], allowance: _Allowance) -> bool:
     tensors_alone = all(isinstance(value, np.ndarray) for value in results if value is not None)
     return tensors_alone and allowance.covers(results)
-
-
-def _with_folded_bodies(step: Step, evaluate: Evaluate, known: Mapping[str, Tensor], allowance: _Allowance) -> Step:
-    """Sub-graphs see the constants around them. A plan that is followed step by step stays as it is."""
-    bodies = {
-        name: _folded(body, evaluate, known, allowance) if isinstance(body, Plan) and name != "surroundings" else body
-        for name, body in step.subgraphs.items()
-    }
-    return replace(step, subgraphs=bodies) if bodies else step
 
 
 def _frozen(value: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step, without_dead
+from onnxeval.passes._rewrite import Known, kept_names, op_type, rebuilt, standard_step, without_dead
 from onnxeval.plan import Plan, Step
 
 #: Operators that keep the elements in their order.
@@ -21,8 +21,7 @@ def merge_movements(plan: Plan, known: Known) -> Plan:
 
     The movement itself is left out where nobody else reads it. Plan's outputs and captured names keep their step.
     """
-    captured = {name for step in plan.steps for body in step.subgraphs.values() for name in body.captures}
-    work = _Work(plan.constants, known, captured.union(plan.outputs))
+    work = _Work(plan.constants, known, kept_names(plan))
     steps = [work.rewritten(step) for step in plan.steps]
     if not work.changed:
         return plan

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Known
+from onnxeval.passes._rewrite import Known, with_bodies
 from onnxeval.plan import Plan, Step
 from onnxeval.registry import preparation_of, signature_of
 
@@ -41,8 +41,11 @@ class _Allowance:
 
 
 def _prepared(plan: Plan, allowance: _Allowance) -> Plan:
-    steps = tuple([_with_prepared_bodies(_with_prepared(s, plan.constants, allowance), allowance) for s in plan.steps])
-    return replace(plan, steps=steps)
+    steps = [
+        with_bodies(_with_prepared(step, plan.constants, allowance), lambda body: _prepared(body, allowance))
+        for step in plan.steps
+    ]
+    return replace(plan, steps=tuple(steps))
 
 
 def _with_prepared(step: Step, constants: Mapping[str, Tensor], allowance: _Allowance) -> Step:
@@ -64,12 +67,3 @@ def _with_prepared(step: Step, constants: Mapping[str, Tensor], allowance: _Allo
     except Exception:  # whatever is wrong with the constants, the run says it in its place
         return step
     return replace(step, attributes={**step.attributes, "prepared": made})
-
-
-def _with_prepared_bodies(step: Step, allowance: _Allowance) -> Step:
-    """Sub-graphs are prepared too. A plan that is followed step by step stays as it is."""
-    bodies = {
-        name: _prepared(body, allowance) if isinstance(body, Plan) and name != "surroundings" else body
-        for name, body in step.subgraphs.items()
-    }
-    return replace(step, subgraphs=bodies) if bodies else step

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from onnxeval.passes._rewrite import Known, count_readers, rebuilt
+from onnxeval.passes._rewrite import Known, count_readers, kept_names, rebuilt
 from onnxeval.plan import Plan, Step
 
 #: Constants of so few elements are compared by what they hold.
@@ -19,8 +19,7 @@ def share_results(plan: Plan, _: Known) -> Plan:
 
     A plan's output and a captured name keep their step, and so do random steps and operators outside the standard.
     """
-    captured = {name for step in plan.steps for body in step.subgraphs.values() for name in body.captures}
-    needed = captured.union(plan.outputs)
+    needed = kept_names(plan)
     names = _like_constants(plan)
     readers = count_readers(plan)
     for name, like in names.items():

@@ -11,7 +11,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.fast import replacement
 from onnxeval.fast.engine import native
 from onnxeval.passes._kernels import OverLastAxis
-from onnxeval.passes._rewrite import Known
+from onnxeval.passes._rewrite import Known, with_bodies
 from onnxeval.passes.fuse_chains import Chain
 from onnxeval.plan import NOTHING, Plan, Step
 from onnxeval.registry import Kernel
@@ -28,7 +28,8 @@ def use_native(plan: Plan, _: Known) -> Plan:
 
 def _swapped(plan: Plan, around: Mapping[str, Tensor]) -> Plan:
     known = {**{name: around[name] for name in plan.captures if name in around}, **plan.constants}
-    return replace(plan, steps=tuple([_with_bodies(_with_kernel(step, known), known) for step in plan.steps]))
+    steps = [with_bodies(_with_kernel(step, known), lambda body: _swapped(body, known)) for step in plan.steps]
+    return replace(plan, steps=tuple(steps))
 
 
 def _with_kernel(step: Step, known: Mapping[str, Tensor]) -> Step:
@@ -84,12 +85,3 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
     quick = Chain(tuple(parts))
     tail = element_chain(parts, constants, 0 if head is None else head.length)
     return quick if head is None and tail is None else QuickChain(quick, head, tail)
-
-
-def _with_bodies(step: Step, known: Mapping[str, Tensor]) -> Step:
-    """Sub-graphs too. A plan that is followed step by step stays as it is: what follows it knows readable kernels."""
-    bodies = {
-        name: _swapped(body, known) if isinstance(body, Plan) and name != "surroundings" else body
-        for name, body in step.subgraphs.items()
-    }
-    return replace(step, subgraphs=bodies) if bodies else step
