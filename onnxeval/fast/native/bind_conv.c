@@ -1,6 +1,7 @@
 #include "bindings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The weights of a convolution, packed when a method first asks for them. */
 typedef struct {
@@ -85,30 +86,51 @@ static int take_numbers(PyObject *const *arguments, Geometry *g) {
     return 0;
 }
 
-/* convolve(x, filters, out, bias, residual, activation, alpha, beta, stride_y, stride_x, dilation_y, dilation_x, top, left) */
-PyObject *py_convolve(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
-    if (expect_arguments(given, 14, "convolve")) return NULL;
+typedef struct {
+    Call call;
+    Filters *filters;
+    Method method;
+    Convolution convolution;
+} Convolve;
+
+static int perform_convolve(Call *call) {
+    Convolve *c = (Convolve *)call;
+    const Kernels *kernels = c->filters->kernels;
+    const int status = kernels->convolve(&c->convolution, c->method);
+    if (status <= 0) return status;
+    /* What is convolved is not finite. Another time it may be: the call stays what it is. */
+    Convolution other = c->convolution;
+    Method method = BY_PIXELS;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    other.weights = weights_for(c->filters, &other.g, &method);
+    if (!other.weights) PyErr_Clear(); /* whoever called says so */
+    PyGILState_Release(state);
+    return other.weights ? kernels->convolve(&other, method) : -1;
+}
+
+/* Reads what convolve is given. -1 with an exception. */
+static int take_convolution(Convolve *call, PyObject *const *arguments) {
     if (!Py_IS_TYPE(arguments[1], &FiltersType)) {
         PyErr_SetString(PyExc_TypeError, "the weights are no Filters");
-        return NULL;
+        return -1;
     }
-    Filters *filters = (Filters *)arguments[1];
-    Buffers held = {.count = 0};
-    Convolution q = {0};
-    Geometry *g = &q.g;
-    PyObject *result = NULL;
-    const Py_buffer *x = take(&held, arguments[0], "f", 0, "x");
-    const Py_buffer *out = x ? take(&held, arguments[2], "f", WRITTEN, "out") : NULL;
-    if (!out || take_numbers(arguments + 8, g)) goto done;
+    Filters *filters = call->filters = (Filters *)arguments[1];
+    hold(&call->call, arguments[1]);
+    Buffers *held = &call->call.held;
+    Convolution *q = &call->convolution;
+    Geometry *g = &q->g;
+    const Py_buffer *x = take(held, arguments[0], "f", 0, "x");
+    const Py_buffer *out = x ? take(held, arguments[2], "f", WRITTEN, "out") : NULL;
+    if (!out || take_numbers(arguments + 8, g)) return -1;
     const Py_ssize_t *w = filters->w->shape;
     if (x->ndim != 4 || out->ndim != 4 || x->shape[1] != w[1] * filters->groups || out->shape[1] != w[0] ||
         out->shape[0] != x->shape[0]) {
         PyErr_SetString(PyExc_ValueError, "the shapes of x, the weights and out do not fit together");
-        goto done;
+        return -1;
     }
     if (!count_of(x) || !count_of(out)) {
         PyErr_SetString(PyExc_ValueError, "x or out holds nothing");
-        goto done;
+        return -1;
     }
     g->batch = x->shape[0];
     g->groups = filters->groups;
@@ -127,48 +149,53 @@ PyObject *py_convolve(PyObject *Py_UNUSED(module), PyObject *const *arguments, P
         g->top = 0;
     }
     float *bias, *residual;
-    if (take_floats(&held, arguments[3], w[0], 0, "the bias", &bias) ||
-        take_floats(&held, arguments[4], count_of(out), 0, "the residual", &residual) ||
-        take_activation(arguments + 5, &q.epilogue.activation))
-        goto done;
-    q.epilogue.row_bias = bias;
-    q.epilogue.residual = residual;
-    q.x = x->buf;
-    q.y = out->buf;
-    Method method = filters->kernels->choose_method(g);
-    int status = 1;
-    while (status > 0) {
-        q.weights = weights_for(filters, g, &method);
-        if (!q.weights) goto done;
-        Py_BEGIN_ALLOW_THREADS
-        status = filters->kernels->convolve(&q, method);
-        Py_END_ALLOW_THREADS
-        method = BY_PIXELS;
-    }
-    result = finish(status);
-done:
-    release(&held);
-    return result;
+    if (take_floats(held, arguments[3], w[0], 0, "the bias", &bias) ||
+        take_floats(held, arguments[4], count_of(out), 0, "the residual", &residual) ||
+        take_activation(arguments + 5, &q->epilogue.activation))
+        return -1;
+    q->epilogue.row_bias = bias;
+    q->epilogue.residual = residual;
+    q->x = x->buf;
+    q->y = out->buf;
+    call->method = filters->kernels->choose_method(g);
+    q->weights = weights_for(filters, g, &call->method);
+    return q->weights ? 0 : -1;
 }
 
-/* pool(x, out, row_counts, column_counts, taps_y, taps_x, stride_y, stride_x, dilation_y, dilation_x, top, left): x and out of
-   four axes; the maximum where there are no counts */
-PyObject *py_pool(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
-    if (expect_arguments(given, 12, "pool")) return NULL;
-    Buffers held = {.count = 0};
-    Pool p = {0};
-    Geometry *g = &p.g;
-    PyObject *result = NULL;
-    const Py_buffer *x = take(&held, arguments[0], "f", 0, "x");
-    const Py_buffer *out = x ? take(&held, arguments[1], "f", WRITTEN, "out") : NULL;
-    if (!out || take_numbers(arguments + 6, g)) goto done;
+/* convolve(x, filters, out, bias, residual, activation, alpha, beta, stride_y, stride_x, dilation_y, dilation_x, top, left) */
+PyObject *py_convolve(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 14, "convolve")) return NULL;
+    Convolve *c = BEGIN(Convolve, perform_convolve);
+    if (!c) return NULL;
+    return take_convolution(c, arguments) ? abandon(&c->call) : conclude(&c->call);
+}
+
+typedef struct {
+    Call call;
+    const Kernels *kernels;
+    Pool windows;
+} Pooling;
+
+static int perform_pool(Call *call) {
+    const Pooling *c = (Pooling *)call;
+    return c->kernels->pool(&c->windows);
+}
+
+/* Reads what pool is given. -1 with an exception. */
+static int take_pool(Pooling *call, PyObject *const *arguments) {
+    Buffers *held = &call->call.held;
+    Pool *p = &call->windows;
+    Geometry *g = &p->g;
+    const Py_buffer *x = take(held, arguments[0], "f", 0, "x");
+    const Py_buffer *out = x ? take(held, arguments[1], "f", WRITTEN, "out") : NULL;
+    if (!out || take_numbers(arguments + 6, g)) return -1;
     g->taps_y = PyLong_AsLong(arguments[4]);
     g->taps_x = PyLong_AsLong(arguments[5]);
-    if (PyErr_Occurred()) goto done;
+    if (PyErr_Occurred()) return -1;
     if (x->ndim != 4 || out->ndim != 4 || memcmp(x->shape, out->shape, 2 * sizeof *x->shape) || !count_of(x) ||
         !count_of(out) || g->taps_y < 1 || g->taps_x < 1 || g->taps_y > INT32_MAX || g->taps_x > INT32_MAX) {
         PyErr_SetString(PyExc_ValueError, "the shapes of x, the window and out do not fit together");
-        goto done;
+        return -1;
     }
     g->batch = x->shape[0] * x->shape[1];
     g->height = x->shape[2];
@@ -176,23 +203,26 @@ PyObject *py_pool(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ss
     g->rows = out->shape[2];
     g->columns = out->shape[3];
     float *counts[2];
-    if (take_floats(&held, arguments[2], g->rows, 0, "the row counts", &counts[0]) ||
-        take_floats(&held, arguments[3], g->columns, 0, "the column counts", &counts[1]))
-        goto done;
+    if (take_floats(held, arguments[2], g->rows, 0, "the row counts", &counts[0]) ||
+        take_floats(held, arguments[3], g->columns, 0, "the column counts", &counts[1]))
+        return -1;
     if (!counts[0] != !counts[1]) {
         PyErr_SetString(PyExc_TypeError, "there are counts of one axis alone");
-        goto done;
+        return -1;
     }
-    p.row_counts = counts[0];
-    p.column_counts = counts[1];
-    p.x = x->buf;
-    p.y = out->buf;
-    int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = active->pool(&p);
-    Py_END_ALLOW_THREADS
-    result = finish(status);
-done:
-    release(&held);
-    return result;
+    p->row_counts = counts[0];
+    p->column_counts = counts[1];
+    p->x = x->buf;
+    p->y = out->buf;
+    return 0;
+}
+
+/* pool(x, out, row_counts, column_counts, taps_y, taps_x, stride_y, stride_x, dilation_y, dilation_x, top, left): x and out of
+   four axes; the maximum where there are no counts */
+PyObject *py_pool(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 12, "pool")) return NULL;
+    Pooling *c = BEGIN(Pooling, perform_pool);
+    if (!c) return NULL;
+    c->kernels = active;
+    return take_pool(c, arguments) ? abandon(&c->call) : conclude(&c->call);
 }

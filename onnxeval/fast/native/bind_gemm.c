@@ -82,86 +82,95 @@ static int is_one_matrix(const Py_buffer *a) {
     return 1;
 }
 
-/* multiply(a, b, out, row_bias, column_bias, residual, activation, alpha, beta) */
-PyObject *py_multiply(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
-    if (expect_arguments(given, 9, "multiply")) return NULL;
-    Buffers held = {.count = 0};
-    Product p = {.batch = 1};
-    const Kernels *kernels = active;
-    ptrdiff_t *offsets = NULL;
-    PyObject *result = NULL;
+typedef struct {
+    Call call;
+    const Kernels *kernels;
+    Product product;
+} Multiply;
+
+static int perform_multiply(Call *call) {
+    const Multiply *c = (Multiply *)call;
+    return c->kernels->multiply(&c->product);
+}
+
+/* Reads what multiply is given. -1 with an exception. */
+static int take_product(Multiply *call, PyObject *const *arguments) {
+    Buffers *held = &call->call.held;
+    Product *p = &call->product;
     const Py_buffer *b = NULL;
-    const Py_buffer *a = take(&held, arguments[0], "f", STRIDED, "a");
-    const Py_buffer *out = a ? take(&held, arguments[2], "f", WRITTEN, "out") : NULL;
-    if (!out) goto done;
+    const Py_buffer *a = take(held, arguments[0], "f", STRIDED, "a");
+    const Py_buffer *out = a ? take(held, arguments[2], "f", WRITTEN, "out") : NULL;
+    if (!out) return -1;
     Py_ssize_t depth, columns;
+    call->kernels = active;
     if (Py_IS_TYPE(arguments[1], &MatrixType)) {
         const Matrix *matrix = (const Matrix *)arguments[1];
-        p.packed = matrix->packed;
-        kernels = matrix->kernels;
+        hold(&call->call, arguments[1]);
+        p->packed = matrix->packed;
+        call->kernels = matrix->kernels;
         depth = matrix->k;
         columns = matrix->n;
     } else {
-        b = take(&held, arguments[1], "f", STRIDED, "b");
-        if (!b) goto done;
+        b = take(held, arguments[1], "f", STRIDED, "b");
+        if (!b) return -1;
         if (b->ndim < 2) goto misfit;
         depth = b->shape[b->ndim - 2];
         columns = b->shape[b->ndim - 1];
     }
     if (a->ndim < 2 || out->ndim < 2) goto misfit;
     const int axes = out->ndim - 2;
-    p.m = a->shape[a->ndim - 2];
-    p.k = a->shape[a->ndim - 1];
-    p.n = columns;
-    if (p.k != depth || out->shape[axes] != p.m || out->shape[axes + 1] != p.n) goto misfit;
-    for (int axis = 0; axis < axes; axis++) p.batch *= out->shape[axis];
-    float *bias[2];
-    if (take_floats(&held, arguments[3], p.m, 0, "the row bias", &bias[0]) ||
-        take_floats(&held, arguments[4], p.n, 0, "the column bias", &bias[1]))
-        goto done;
-    float *residual;
-    if (take_floats(&held, arguments[5], count_of(out), 0, "the residual", &residual) ||
-        take_activation(arguments + 6, &p.epilogue.activation))
-        goto done;
-    p.epilogue.row_bias = bias[0];
-    p.epilogue.column_bias = bias[1];
-    p.epilogue.residual = residual;
-    p.a = a->buf;
-    p.c = out->buf;
-    p.a_row = a->strides[a->ndim - 2] / 4;
-    p.a_step = a->strides[a->ndim - 1] / 4;
+    p->m = a->shape[a->ndim - 2];
+    p->k = a->shape[a->ndim - 1];
+    p->n = columns;
+    p->batch = 1;
+    if (p->k != depth || out->shape[axes] != p->m || out->shape[axes + 1] != p->n) goto misfit;
+    for (int axis = 0; axis < axes; axis++) p->batch *= out->shape[axis];
+    float *bias[2], *residual;
+    if (take_floats(held, arguments[3], p->m, 0, "the row bias", &bias[0]) ||
+        take_floats(held, arguments[4], p->n, 0, "the column bias", &bias[1]) ||
+        take_floats(held, arguments[5], count_of(out), 0, "the residual", &residual) ||
+        take_activation(arguments + 6, &p->epilogue.activation))
+        return -1;
+    p->epilogue.row_bias = bias[0];
+    p->epilogue.column_bias = bias[1];
+    p->epilogue.residual = residual;
+    p->a = a->buf;
+    p->c = out->buf;
+    p->a_row = a->strides[a->ndim - 2] / 4;
+    p->a_step = a->strides[a->ndim - 1] / 4;
     if (b) {
-        p.b = b->buf;
-        p.b_step = b->strides[b->ndim - 2] / 4;
-        p.b_column = b->strides[b->ndim - 1] / 4;
+        p->b = b->buf;
+        p->b_step = b->strides[b->ndim - 2] / 4;
+        p->b_column = b->strides[b->ndim - 1] / 4;
     }
-    const long items = p.batch;
-    offsets = calloc((size_t)(items ? 2 * items : 1), sizeof *offsets);
+    const long items = p->batch;
+    ptrdiff_t *offsets = calloc((size_t)(items ? 2 * items : 1), sizeof *offsets);
     if (!offsets) {
         PyErr_NoMemory();
-        goto done;
+        return -1;
     }
+    call->call.memory = offsets;
     if (items > 0) {
         if (fill_offsets(offsets, items, a, out->shape, axes)) goto misfit;
         if (b && fill_offsets(offsets + items, items, b, out->shape, axes)) goto misfit;
     }
     const int shared = !b || b->ndim == 2;
     if (items > 1 && shared && a->ndim == out->ndim && !bias[0] && is_one_matrix(a)) {
-        p.m *= items;
-        p.batch = 1;
+        p->m *= items;
+        p->batch = 1;
     }
-    p.a_offsets = offsets;
-    p.b_offsets = offsets + items;
-    int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = kernels->multiply(&p);
-    Py_END_ALLOW_THREADS
-    result = finish(status);
-    goto done;
+    p->a_offsets = offsets;
+    p->b_offsets = offsets + items;
+    return 0;
 misfit:
     PyErr_SetString(PyExc_ValueError, "the shapes of the factors and of out do not fit together");
-done:
-    free(offsets);
-    release(&held);
-    return result;
+    return -1;
+}
+
+/* multiply(a, b, out, row_bias, column_bias, residual, activation, alpha, beta) */
+PyObject *py_multiply(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 9, "multiply")) return NULL;
+    Multiply *c = BEGIN(Multiply, perform_multiply);
+    if (!c) return NULL;
+    return take_product(c, arguments) ? abandon(&c->call) : conclude(&c->call);
 }

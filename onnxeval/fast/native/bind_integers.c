@@ -64,134 +64,161 @@ PyTypeObject IntegersType = {
     .tp_dealloc = (destructor)integers_dealloc,
 };
 
+typedef struct {
+    Call call;
+    const Kernels *kernels;
+    IntegerProduct product;
+    const int32_t *given_zero; /* of each row, as it is given */
+    int32_t zero_shift;        /* what makes it one of the unsigned numbers */
+    int32_t *zero;
+} MultiplyIntegers;
+
+static int perform_multiply_integers(Call *call) {
+    MultiplyIntegers *c = (MultiplyIntegers *)call;
+    for (long i = 0; i < c->product.m; i++) c->zero[i] = c->given_zero[i] + c->zero_shift;
+    return c->kernels->multiply_integers(&c->product);
+}
+
+/* Reads what multiply_integers is given. -1 with an exception. */
+static int take_integer_product(MultiplyIntegers *call, PyObject *const *arguments) {
+    if (!Py_IS_TYPE(arguments[2], &IntegersType)) {
+        PyErr_SetString(PyExc_TypeError, "b is no Integers");
+        return -1;
+    }
+    const Integers8 *b = (const Integers8 *)arguments[2];
+    hold(&call->call, arguments[2]);
+    Buffers *held = &call->call.held;
+    IntegerProduct *p = &call->product;
+    int is_signed;
+    const int scaled = arguments[5] != Py_None;
+    const Py_buffer *a = take_bytes(held, arguments[0], "a", &is_signed);
+    const Py_buffer *zero = a ? take(held, arguments[1], "i", 0, "the zero points of a") : NULL;
+    const Py_buffer *out = zero ? take(held, arguments[3], scaled ? "f" : "i", WRITTEN, "out") : NULL;
+    if (!out) return -1;
+    if (a->ndim != 2 || a->shape[1] != b->matrix.k || count_of(zero) != a->shape[0] ||
+        count_of(out) != a->shape[0] * b->matrix.n) {
+        PyErr_SetString(PyExc_ValueError, "the shapes of a, its zero points, b and out do not fit together");
+        return -1;
+    }
+    call->kernels = b->kernels;
+    p->b = &b->matrix;
+    p->m = a->shape[0];
+    p->a = a->buf;
+    p->flip = is_signed ? 0x80 : 0;
+    if (scaled) {
+        float *scale, *bias;
+        p->scaled = out->buf;
+        p->row_scale = (float)PyFloat_AsDouble(arguments[4]);
+        if (PyErr_Occurred() || take_floats(held, arguments[5], b->matrix.n, 0, "the scales of b", &scale) ||
+            take_floats(held, arguments[6], b->matrix.n, 0, "the bias", &bias))
+            return -1;
+        p->column_scale = scale;
+        p->column_bias = bias;
+    } else {
+        p->sums = out->buf;
+    }
+    call->given_zero = zero->buf;
+    call->zero_shift = is_signed ? 128 : 0;
+    call->call.memory = malloc((size_t)(p->m + 1) * sizeof *call->zero);
+    if (!call->call.memory) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    p->a_zero = call->zero = call->call.memory;
+    return 0;
+}
+
 /* multiply_integers(a, a_zero, b, out, row_scale, column_scale, bias): a (m, k) of int8 or uint8, a_zero (m) of int32;
    out (m, n) is int32, or float32 where there are scales: sums * (row_scale * column_scale) + bias */
 PyObject *py_multiply_integers(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
     if (expect_arguments(given, 7, "multiply_integers")) return NULL;
-    if (!Py_IS_TYPE(arguments[2], &IntegersType)) {
-        PyErr_SetString(PyExc_TypeError, "b is no Integers");
-        return NULL;
-    }
-    const Integers8 *b = (const Integers8 *)arguments[2];
-    Buffers held = {.count = 0};
-    IntegerProduct p = {.b = &b->matrix};
-    PyObject *result = NULL;
-    int32_t *zeros = NULL;
-    int is_signed;
-    const int scaled = arguments[5] != Py_None;
-    const Py_buffer *a = take_bytes(&held, arguments[0], "a", &is_signed);
-    const Py_buffer *zero = a ? take(&held, arguments[1], "i", 0, "the zero points of a") : NULL;
-    const Py_buffer *out = zero ? take(&held, arguments[3], scaled ? "f" : "i", WRITTEN, "out") : NULL;
-    if (!out) goto done;
-    if (a->ndim != 2 || a->shape[1] != b->matrix.k || count_of(zero) != a->shape[0] ||
-        count_of(out) != a->shape[0] * b->matrix.n) {
-        PyErr_SetString(PyExc_ValueError, "the shapes of a, its zero points, b and out do not fit together");
-        goto done;
-    }
-    p.m = a->shape[0];
-    p.a = a->buf;
-    p.flip = is_signed ? 0x80 : 0;
-    if (scaled) {
-        float *scale, *bias;
-        p.scaled = out->buf;
-        p.row_scale = (float)PyFloat_AsDouble(arguments[4]);
-        if (PyErr_Occurred() || take_floats(&held, arguments[5], b->matrix.n, 0, "the scales of b", &scale) ||
-            take_floats(&held, arguments[6], b->matrix.n, 0, "the bias", &bias))
-            goto done;
-        p.column_scale = scale;
-        p.column_bias = bias;
-    } else {
-        p.sums = out->buf;
-    }
-    zeros = malloc((size_t)(p.m + 1) * sizeof *zeros);
-    if (!zeros) {
-        PyErr_NoMemory();
-        goto done;
-    }
-    for (long i = 0; i < p.m; i++) zeros[i] = ((const int32_t *)zero->buf)[i] + (is_signed ? 128 : 0);
-    p.a_zero = zeros;
-    int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = b->kernels->multiply_integers(&p);
-    Py_END_ALLOW_THREADS
-    result = finish(status);
-done:
-    free(zeros);
-    release(&held);
-    return result;
+    MultiplyIntegers *c = BEGIN(MultiplyIntegers, perform_multiply_integers);
+    if (!c) return NULL;
+    return take_integer_product(c, arguments) ? abandon(&c->call) : conclude(&c->call);
 }
 
 #define MOST_DIRECTIONS 2
 
-/* lstm(projected, recurrences, scales, states, memory, outputs, backwards): a Matrix for each direction, or Integers and
-   their scales; backwards is a bytes object, one byte for each direction */
-PyObject *py_lstm(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
-    if (expect_arguments(given, 7, "lstm")) return NULL;
-    Buffers held = {.count = 0};
-    Lstm l = {0};
-    PyObject *result = NULL;
+typedef struct {
+    Call call;
+    const Kernels *kernels;
+    Lstm lstm;
     const float *packed[MOST_DIRECTIONS];
     const IntegerMatrix *integers[MOST_DIRECTIONS];
-    const Kernels *kernels = NULL;
-    const Py_buffer *projected = take(&held, arguments[0], "f", 0, "the projected input");
-    const Py_buffer *outputs = projected ? take(&held, arguments[5], "f", WRITTEN, "the outputs") : NULL;
-    if (!outputs) goto done;
+} LstmCall;
+
+static int perform_lstm(Call *call) {
+    const LstmCall *c = (LstmCall *)call;
+    return c->kernels->run_lstm(&c->lstm);
+}
+
+/* Reads what lstm is given. -1 with an exception. */
+static int take_lstm(LstmCall *call, PyObject *const *arguments) {
+    Buffers *held = &call->call.held;
+    Lstm *l = &call->lstm;
+    const Py_buffer *projected = take(held, arguments[0], "f", 0, "the projected input");
+    const Py_buffer *outputs = projected ? take(held, arguments[5], "f", WRITTEN, "the outputs") : NULL;
+    if (!outputs) return -1;
     if (projected->ndim != 4 || outputs->ndim != 4 || !PyTuple_Check(arguments[1]) ||
         !PyBytes_Check(arguments[6]) || projected->shape[0] < 1 || projected->shape[0] > MOST_DIRECTIONS ||
         PyTuple_GET_SIZE(arguments[1]) != projected->shape[0] || PyBytes_GET_SIZE(arguments[6]) != projected->shape[0] ||
         outputs->shape[0] != projected->shape[1] || outputs->shape[1] != projected->shape[0] ||
         outputs->shape[2] != projected->shape[2] || projected->shape[3] != 4 * outputs->shape[3]) {
         PyErr_SetString(PyExc_ValueError, "the shapes of the projected input, the recurrences and the outputs do not fit");
-        goto done;
+        return -1;
     }
-    l.steps = outputs->shape[0];
-    l.directions = outputs->shape[1];
-    l.batch = outputs->shape[2];
-    l.hidden = outputs->shape[3];
-    const Py_ssize_t states = l.directions * l.batch * l.hidden;
+    hold(&call->call, arguments[1]);
+    hold(&call->call, arguments[6]);
+    l->steps = outputs->shape[0];
+    l->directions = outputs->shape[1];
+    l->batch = outputs->shape[2];
+    l->hidden = outputs->shape[3];
+    const Py_ssize_t states = l->directions * l->batch * l->hidden;
     float *scales;
-    if (take_floats(&held, arguments[2], l.directions * 4 * l.hidden, 0, "the scales", &scales) ||
-        take_floats(&held, arguments[3], states, WRITTEN, "the states", &l.states) ||
-        take_floats(&held, arguments[4], states, WRITTEN, "the memory", &l.memory))
-        goto done;
-    if (!l.states || !l.memory) {
+    if (take_floats(held, arguments[2], l->directions * 4 * l->hidden, 0, "the scales", &scales) ||
+        take_floats(held, arguments[3], states, UPDATED, "the states", &l->states) ||
+        take_floats(held, arguments[4], states, UPDATED, "the memory", &l->memory))
+        return -1;
+    if (!l->states || !l->memory) {
         PyErr_SetString(PyExc_TypeError, "states or memory is None");
-        goto done;
+        return -1;
     }
-    for (long d = 0; d < l.directions; d++) {
+    for (long d = 0; d < l->directions; d++) {
         PyObject *each = PyTuple_GET_ITEM(arguments[1], d);
         long k, n;
         const Kernels *own;
         if (!scales && Py_IS_TYPE(each, &MatrixType)) {
             const Matrix *matrix = (const Matrix *)each;
-            packed[d] = matrix->packed, k = matrix->k, n = matrix->n, own = matrix->kernels;
+            call->packed[d] = matrix->packed, k = matrix->k, n = matrix->n, own = matrix->kernels;
         } else if (scales && Py_IS_TYPE(each, &IntegersType)) {
             const Integers8 *matrix = (const Integers8 *)each;
-            integers[d] = &matrix->matrix, k = matrix->matrix.k, n = matrix->matrix.n, own = matrix->kernels;
+            call->integers[d] = &matrix->matrix, k = matrix->matrix.k, n = matrix->matrix.n, own = matrix->kernels;
         } else {
             PyErr_SetString(PyExc_TypeError, "a recurrence is no Matrix, nor Integers with scales");
-            goto done;
+            return -1;
         }
-        if (k != l.hidden || n != 4 * l.hidden || (kernels && kernels != own)) {
+        if (k != l->hidden || n != 4 * l->hidden || (call->kernels && call->kernels != own)) {
             PyErr_SetString(PyExc_ValueError, "a recurrence does not fit the hidden size");
-            goto done;
+            return -1;
         }
-        kernels = own;
+        call->kernels = own;
     }
-    l.projected = projected->buf;
-    l.backwards = (const unsigned char *)PyBytes_AS_STRING(arguments[6]);
-    l.outputs = outputs->buf;
-    l.column_scales = scales;
+    l->projected = projected->buf;
+    l->backwards = (const unsigned char *)PyBytes_AS_STRING(arguments[6]);
+    l->outputs = outputs->buf;
+    l->column_scales = scales;
     if (scales)
-        l.integers = integers;
+        l->integers = call->integers;
     else
-        l.packed = packed;
-    int status;
-    Py_BEGIN_ALLOW_THREADS
-    status = kernels->run_lstm(&l);
-    Py_END_ALLOW_THREADS
-    result = finish(status);
-done:
-    release(&held);
-    return result;
+        l->packed = call->packed;
+    return 0;
+}
+
+/* lstm(projected, recurrences, scales, states, memory, outputs, backwards): a Matrix for each direction, or Integers and
+   their scales; backwards is a bytes object, one byte for each direction */
+PyObject *py_lstm(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 7, "lstm")) return NULL;
+    LstmCall *c = BEGIN(LstmCall, perform_lstm);
+    if (!c) return NULL;
+    return take_lstm(c, arguments) ? abandon(&c->call) : conclude(&c->call);
 }

@@ -5,44 +5,50 @@
 #define TASK_FLOATS 16384
 
 typedef struct {
+    Call call;
     const Kernels *kernels;
     Activation how;
     const float *x;
     float *y;
     long n;
-} Elements;
+} Activate;
 
 static void activate_task(void *context, long ticket) {
-    const Elements *e = context;
+    const Activate *e = context;
     const long start = ticket * TASK_FLOATS, left = e->n - start;
     e->kernels->activate(&e->how, e->x + start, e->y + start, left < TASK_FLOATS ? left : TASK_FLOATS);
+}
+
+static int perform_activate(Call *call) {
+    pool_run(activate_task, call, (((Activate *)call)->n + TASK_FLOATS - 1) / TASK_FLOATS);
+    return 0;
 }
 
 /* activate(x, out, activation, alpha, beta) */
 PyObject *py_activate(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
     if (expect_arguments(given, 5, "activate")) return NULL;
-    Buffers held = {.count = 0};
-    Elements e = {.kernels = active};
-    PyObject *result = NULL;
-    float *y;
-    const Py_buffer *x = take(&held, arguments[0], "f", 0, "x");
-    if (!x || take_floats(&held, arguments[1], count_of(x), WRITTEN, "out", &y) || take_activation(arguments + 2, &e.how))
-        goto done;
-    if (!y) {
+    Activate *e = BEGIN(Activate, perform_activate);
+    if (!e) return NULL;
+    const Py_buffer *x = take(&e->call.held, arguments[0], "f", 0, "x");
+    if (!x || take_floats(&e->call.held, arguments[1], count_of(x), WRITTEN, "out", &e->y) ||
+        take_activation(arguments + 2, &e->how))
+        return abandon(&e->call);
+    if (!e->y) {
         PyErr_SetString(PyExc_TypeError, "out is None");
-        goto done;
+        return abandon(&e->call);
     }
-    e.x = x->buf;
-    e.y = y;
-    e.n = (long)count_of(x);
-    Py_BEGIN_ALLOW_THREADS
-    pool_run(activate_task, &e, (e.n + TASK_FLOATS - 1) / TASK_FLOATS);
-    Py_END_ALLOW_THREADS
-    result = finish(0);
-done:
-    release(&held);
-    return result;
+    e->kernels = active;
+    e->x = x->buf;
+    e->n = (long)count_of(x);
+    return conclude(&e->call);
 }
+
+typedef struct {
+    Call call;
+    const Kernels *kernels;
+    Rows rows;
+    int flag;
+} RowsCall;
 
 /* Rows of n elements each. -1 with an exception where the elements are no whole number of rows. */
 static int take_rows(Buffers *held, PyObject *x, PyObject *out, PyObject *length, Rows *r) {
@@ -66,104 +72,120 @@ static int take_rows(Buffers *held, PyObject *x, PyObject *out, PyObject *length
     return 0;
 }
 
+static int perform_softmax(Call *call) {
+    const RowsCall *c = (RowsCall *)call;
+    c->kernels->softmax(&c->rows, c->flag);
+    return 0;
+}
+
 /* softmax(x, out, n, logarithm) */
 PyObject *py_softmax(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
     if (expect_arguments(given, 4, "softmax")) return NULL;
-    Buffers held = {.count = 0};
-    Rows r = {0};
-    PyObject *result = NULL;
-    const int logarithm = PyObject_IsTrue(arguments[3]);
-    if (logarithm < 0 || take_rows(&held, arguments[0], arguments[1], arguments[2], &r)) goto done;
-    Py_BEGIN_ALLOW_THREADS
-    active->softmax(&r, logarithm);
-    Py_END_ALLOW_THREADS
-    result = finish(0);
-done:
-    release(&held);
-    return result;
+    RowsCall *c = BEGIN(RowsCall, perform_softmax);
+    if (!c) return NULL;
+    c->kernels = active;
+    c->flag = PyObject_IsTrue(arguments[3]);
+    if (c->flag < 0 || take_rows(&c->call.held, arguments[0], arguments[1], arguments[2], &c->rows))
+        return abandon(&c->call);
+    return conclude(&c->call);
+}
+
+static int perform_layer_norm(Call *call) {
+    const RowsCall *c = (RowsCall *)call;
+    c->kernels->layer_norm(&c->rows, c->flag);
+    return 0;
 }
 
 /* layer_norm(x, scale, shift, out, mean, deviation, n, epsilon, centred) */
 PyObject *py_layer_norm(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
     if (expect_arguments(given, 9, "layer_norm")) return NULL;
-    Buffers held = {.count = 0};
-    Rows r = {0};
-    PyObject *result = NULL;
+    RowsCall *c = BEGIN(RowsCall, perform_layer_norm);
+    if (!c) return NULL;
+    Buffers *held = &c->call.held;
+    Rows *r = &c->rows;
     float *scale, *shift;
-    const int centred = PyObject_IsTrue(arguments[8]);
-    if (centred < 0 || take_rows(&held, arguments[0], arguments[3], arguments[6], &r) ||
-        take_floats(&held, arguments[1], r.n, 0, "the scale", &scale) ||
-        take_floats(&held, arguments[2], r.n, 0, "the shift", &shift) ||
-        take_floats(&held, arguments[4], r.rows, WRITTEN, "the mean", &r.mean) ||
-        take_floats(&held, arguments[5], r.rows, WRITTEN, "the deviation", &r.deviation))
-        goto done;
-    r.scale = scale;
-    r.shift = shift;
-    r.epsilon = (float)PyFloat_AsDouble(arguments[7]);
-    if (PyErr_Occurred()) goto done;
-    Py_BEGIN_ALLOW_THREADS
-    active->layer_norm(&r, centred);
-    Py_END_ALLOW_THREADS
-    result = finish(0);
-done:
-    release(&held);
-    return result;
+    c->kernels = active;
+    c->flag = PyObject_IsTrue(arguments[8]);
+    if (c->flag < 0 || take_rows(held, arguments[0], arguments[3], arguments[6], r) ||
+        take_floats(held, arguments[1], r->n, 0, "the scale", &scale) ||
+        take_floats(held, arguments[2], r->n, 0, "the shift", &shift) ||
+        take_floats(held, arguments[4], r->rows, WRITTEN, "the mean", &r->mean) ||
+        take_floats(held, arguments[5], r->rows, WRITTEN, "the deviation", &r->deviation))
+        return abandon(&c->call);
+    r->scale = scale;
+    r->shift = shift;
+    r->epsilon = (float)PyFloat_AsDouble(arguments[7]);
+    return PyErr_Occurred() ? abandon(&c->call) : conclude(&c->call);
+}
+
+typedef struct {
+    Call call;
+    const Kernels *kernels;
+    ElementChain chain;
+    Operand operands[MOST_BUFFERS];
+} ChainCall;
+
+static int perform_chain(Call *call) {
+    const ChainCall *c = (ChainCall *)call;
+    c->kernels->run_chain(&c->chain);
+    return 0;
+}
+
+/* Reads what run_chain is given. -1 with an exception. */
+static int take_chain(ChainCall *call, PyObject *const *arguments) {
+    ElementChain *c = &call->chain;
+    const Py_buffer *out = take(&call->call.held, arguments[0], "f", WRITTEN, "out");
+    const Py_buffer *layouts = out ? take(&call->call.held, arguments[3], "l", 0, "the layouts") : NULL;
+    if (!layouts) return -1;
+    if (!PyTuple_Check(arguments[1]) || !PyBytes_Check(arguments[2])) {
+        PyErr_SetString(PyExc_TypeError, "the operands are no tuple, or the instructions no bytes");
+        return -1;
+    }
+    const Py_ssize_t count = PyTuple_GET_SIZE(arguments[1]);
+    c->rows = PyLong_AsLong(arguments[4]);
+    c->length = PyLong_AsLong(arguments[5]);
+    if (PyErr_Occurred()) return -1;
+    hold(&call->call, arguments[2]);
+    c->instructions = (const Instruction *)PyBytes_AS_STRING(arguments[2]);
+    c->count = (long)(PyBytes_GET_SIZE(arguments[2]) / (Py_ssize_t)sizeof *c->instructions);
+    c->operands = call->operands;
+    c->y = out->buf;
+    if (count < 1 || count > MOST_BUFFERS - 2 || count_of(layouts) != 2 * count || c->rows < 1 || c->length < 1 ||
+        c->rows > PY_SSIZE_T_MAX / c->length || c->rows * c->length != count_of(out) || c->count < 1) {
+        PyErr_SetString(PyExc_ValueError, "the chain does not fit its result");
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const Py_buffer *view = take(&call->call.held, PyTuple_GET_ITEM(arguments[1], i), "f", 0, "an operand");
+        if (!view) return -1;
+        const long layout = ((const long *)layouts->buf)[2 * i], elements = ((const long *)layouts->buf)[2 * i + 1];
+        const Py_ssize_t wanted = layout == WHOLE       ? count_of(out)
+                                  : layout == SINGLE    ? 1
+                                  : layout == ALONG_ROW ? c->length
+                                                        : elements;
+        if (layout < 0 || layout >= LAYOUTS || (i == 0 && layout != WHOLE) || wanted < 1 || count_of(view) != wanted) {
+            PyErr_SetString(PyExc_ValueError, "an operand does not fit the result");
+            return -1;
+        }
+        call->operands[i] = (Operand){view->buf, layout, elements};
+    }
+    for (long i = 0; i < c->count; i++) {
+        const Instruction *each = &c->instructions[i];
+        const int joins = each->what >= ADD && each->what < JOINS_END && each->operand >= 0 && each->operand < count;
+        if (!joins && !(each->what >= 0 && each->what < ACTIVATIONS)) {
+            PyErr_SetString(PyExc_ValueError, "there is no such instruction");
+            return -1;
+        }
+    }
+    return 0;
 }
 
 /* run_chain(out, operands, instructions, layouts, rows, length): a tuple of arrays, of which the first is as out is;
    instructions are bytes of Instruction, layouts int64 of (layout, count) for each operand */
 PyObject *py_run_chain(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
     if (expect_arguments(given, 6, "run_chain")) return NULL;
-    Buffers held = {.count = 0};
-    Operand operands[MOST_BUFFERS];
-    ElementChain c = {.operands = operands};
-    PyObject *result = NULL;
-    const Py_buffer *out = take(&held, arguments[0], "f", WRITTEN, "out");
-    const Py_buffer *layouts = out ? take(&held, arguments[3], "l", 0, "the layouts") : NULL;
-    if (!layouts) goto done;
-    if (!PyTuple_Check(arguments[1]) || !PyBytes_Check(arguments[2])) {
-        PyErr_SetString(PyExc_TypeError, "the operands are no tuple, or the instructions no bytes");
-        goto done;
-    }
-    const Py_ssize_t count = PyTuple_GET_SIZE(arguments[1]);
-    c.rows = PyLong_AsLong(arguments[4]);
-    c.length = PyLong_AsLong(arguments[5]);
-    if (PyErr_Occurred()) goto done;
-    c.instructions = (const Instruction *)PyBytes_AS_STRING(arguments[2]);
-    c.count = (long)(PyBytes_GET_SIZE(arguments[2]) / (Py_ssize_t)sizeof *c.instructions);
-    c.y = out->buf;
-    if (count < 1 || count > MOST_BUFFERS - 2 || count_of(layouts) != 2 * count || c.rows < 1 || c.length < 1 ||
-        c.rows > PY_SSIZE_T_MAX / c.length || c.rows * c.length != count_of(out) || c.count < 1) {
-        PyErr_SetString(PyExc_ValueError, "the chain does not fit its result");
-        goto done;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        const Py_buffer *view = take(&held, PyTuple_GET_ITEM(arguments[1], i), "f", 0, "an operand");
-        if (!view) goto done;
-        const long layout = ((const long *)layouts->buf)[2 * i], elements = ((const long *)layouts->buf)[2 * i + 1];
-        const Py_ssize_t wanted = layout == WHOLE       ? count_of(out)
-                                  : layout == SINGLE    ? 1
-                                  : layout == ALONG_ROW ? c.length
-                                                        : elements;
-        if (layout < 0 || layout >= LAYOUTS || (i == 0 && layout != WHOLE) || wanted < 1 || count_of(view) != wanted) {
-            PyErr_SetString(PyExc_ValueError, "an operand does not fit the result");
-            goto done;
-        }
-        operands[i] = (Operand){view->buf, layout, elements};
-    }
-    for (long i = 0; i < c.count; i++) {
-        const Instruction *each = &c.instructions[i];
-        const int joins = each->what >= ADD && each->what < JOINS_END && each->operand >= 0 && each->operand < count;
-        if (!joins && !(each->what >= 0 && each->what < ACTIVATIONS)) {
-            PyErr_SetString(PyExc_ValueError, "there is no such instruction");
-            goto done;
-        }
-    }
-    Py_BEGIN_ALLOW_THREADS
-    active->run_chain(&c);
-    Py_END_ALLOW_THREADS
-    result = finish(0);
-done:
-    release(&held);
-    return result;
+    ChainCall *c = BEGIN(ChainCall, perform_chain);
+    if (!c) return NULL;
+    c->kernels = active;
+    return take_chain(c, arguments) ? abandon(&c->call) : conclude(&c->call);
 }

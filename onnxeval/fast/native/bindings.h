@@ -13,6 +13,7 @@
 /* The buffers of one call, released together. */
 typedef struct {
     Py_buffer views[MOST_BUFFERS];
+    unsigned char how[MOST_BUFFERS]; /* as they were taken */
     int count;
 } Buffers;
 
@@ -20,8 +21,9 @@ typedef struct {
 extern const Kernels *active;
 
 /* The next buffer of an object that holds elements of `format`, aligned; NULL with an exception where it does not, is
-   not contiguous although it must be, or is read-only and to be written. */
-enum { STRIDED = 1, WRITTEN = 2 };
+   not contiguous although it must be, or is read-only and to be written. What is WRITTEN is not read before, what is
+   UPDATED is. */
+enum { STRIDED = 1, WRITTEN = 2, UPDATED = 4 };
 const Py_buffer *take(Buffers *, PyObject *, const char *format, int how, const char *name);
 
 /* The same for an operand that may be None, then *elements is NULL; anything but `count` elements is refused. */
@@ -29,12 +31,31 @@ int take_floats(Buffers *, PyObject *, Py_ssize_t count, int how, const char *na
 
 void release(Buffers *);
 
+/* One call of a kernel with all that it needs, at the head of a structure of the binding's own. A call that is recorded
+   runs again and again, on the same memory. */
+#define MOST_OBJECTS 4
+typedef struct Call {
+    int (*perform)(struct Call *); /* without the GIL: 0, or -1 where there is not enough memory */
+    Buffers held;
+    PyObject *objects[MOST_OBJECTS]; /* packed weights and the like, NULL where there are fewer */
+    void *memory;                    /* freed with the call */
+} Call;
+
+/* A call whose own part, behind the head, is zero; NULL with an exception where there is no memory. */
+#define BEGIN(Type, kernel) (Type *)begin_call(sizeof(Type), kernel)
+Call *begin_call(size_t bytes, int (*perform)(Call *));
+/* Keeps an object alive as long as the call. */
+void hold(Call *, PyObject *);
+/* Performs the call, and keeps it where its thread records. None, or NULL with an exception. */
+PyObject *conclude(Call *);
+/* Discards the call that an exception ends: NULL. */
+PyObject *abandon(Call *);
+
 /* The number of elements. */
 Py_ssize_t count_of(const Py_buffer *);
 
 int take_activation(PyObject *const *arguments, Activation *);
 int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function);
-PyObject *finish(int status);
 
 /* A right factor of many products, packed once. */
 typedef struct {
@@ -51,7 +72,7 @@ typedef struct {
     IntegerMatrix matrix;
 } Integers8;
 
-extern PyTypeObject MatrixType, FiltersType, IntegersType;
+extern PyTypeObject MatrixType, FiltersType, IntegersType, RecordingType;
 PyObject *py_multiply(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_convolve(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_multiply_integers(PyObject *, PyObject *const *, Py_ssize_t);
@@ -60,6 +81,7 @@ PyObject *py_pool(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_chain(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_activate(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_softmax(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_interrupt(PyObject *, PyObject *);
 PyObject *py_layer_norm(PyObject *, PyObject *const *, Py_ssize_t);
 
 #endif

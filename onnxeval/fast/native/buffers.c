@@ -8,9 +8,9 @@ const Py_buffer *take(Buffers *held, PyObject *object, const char *format, int h
         return NULL;
     }
     Py_buffer *view = &held->views[held->count];
-    int flags = PyBUF_FORMAT | (how & STRIDED ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS) | (how & WRITTEN ? PyBUF_WRITABLE : 0);
+    int flags = PyBUF_FORMAT | (how & STRIDED ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS) | (how & (WRITTEN | UPDATED) ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(object, view, flags)) return NULL;
-    held->count++;
+    held->how[held->count++] = (unsigned char)how;
     const char *given = view->format ? view->format : "B";
     if (strcmp(given, format) || view->ndim > MOST_AXES) {
         PyErr_Format(PyExc_TypeError, "%s has elements of format %s and %d axes, expected %s", name, given, view->ndim, format);
@@ -62,9 +62,4 @@ int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function
     if (given == expected) return 0;
     PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, %zd are given", function, expected, given);
     return -1;
-}
-
-PyObject *finish(int status) {
-    if (status) return PyErr_NoMemory();
-    Py_RETURN_NONE;
 }

@@ -78,6 +78,7 @@ static PyMethodDef methods[] = {
     {"set_threads", py_set_threads, METH_O, NULL},
     {"threads", py_threads, METH_NOARGS, NULL},
     {"close", py_close, METH_NOARGS, NULL},
+    {"interrupt", py_interrupt, METH_NOARGS, NULL},
     {"multiply", FAST(py_multiply)},
     {"convolve", FAST(py_convolve)},
     {"multiply_integers", FAST(py_multiply_integers)},
@@ -109,6 +110,6 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (pool_open()) return PyErr_NoMemory();
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddType(module, &MatrixType) || PyModule_AddType(module, &FiltersType) ||
-                   PyModule_AddType(module, &IntegersType))) Py_CLEAR(module);
+                   PyModule_AddType(module, &IntegersType) || PyModule_AddType(module, &RecordingType))) Py_CLEAR(module);
     return module;
 }
