@@ -1,48 +1,9 @@
 /* Products of 8-bit integers: groups of them lie in words of 32 bits, which one instruction multiplies and adds up, exactly. */
+#include "integers.h"
 #include "pool.h"
 #include "tier.h"
 
 #define SMALL 400000 /* multiplications that no second thread is woken for */
-
-typedef int32_t LooseWords __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
-INLINE Integers load_words(const int32_t *p) { return *(const LooseWords *)p; }
-INLINE void store_words(int32_t *p, Integers v) { *(LooseWords *)p = v; }
-INLINE Integers all_words(int32_t x) { return x - (Integers){0}; }
-
-/* Four unsigned times four signed bytes where there is an instruction for that, else two times two 16-bit integers: an
-   instruction for bytes that saturates in between would not be exact. */
-#if defined(__AVX512VNNI__)
-#define GROUP 4
-#else
-#define GROUP 2
-#endif
-
-INLINE Integers multiply_add(Integers sum, Integers a, Integers b) {
-#if defined(__AVX512VNNI__)
-    return (Integers)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
-#elif defined(__AVX512F__)
-    return sum + (Integers)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#elif defined(__AVX2__)
-    return sum + (Integers)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
-    return sum + (Integers)_mm_madd_epi16((__m128i)a, (__m128i)b);
-#else
-    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
-#endif
-}
-
-/* The word of up to GROUP bytes, the others zero. */
-INLINE int32_t word_of(const uint8_t *bytes, ptrdiff_t step, long count, uint8_t flip, const int is_signed) {
-    uint32_t word = 0;
-    for (long i = 0; i < count; i++) {
-        const uint8_t byte = bytes[i * step] ^ flip;
-        if (GROUP == 4)
-            word |= (uint32_t)byte << (8 * i);
-        else
-            word |= (uint32_t)(uint16_t)(is_signed ? (int16_t)(int8_t)byte : (int16_t)byte) << (16 * i);
-    }
-    return (int32_t)word;
-}
 
 size_t NAMED(packed_integers_words)(long k, long n) {
     return (size_t)CEIL_DIV(n, LANES) * LANES * (size_t)CEIL_DIV(k, GROUP);
