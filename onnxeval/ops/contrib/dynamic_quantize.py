@@ -66,9 +66,10 @@ def matmul_integer_to_float(
 def _scaled_product(
     left: Tensor, left_scale: Tensor, right: Tensor, right_scale: Tensor, bias: Tensor | None
 ) -> Tensor:
-    product: Tensor = standard("math", "MatMul", 13)(left.astype(right.dtype, copy=False), right)
-    scale = left_scale.astype(np.float64) * by_column(right_scale, right, name="b_scale").astype(np.float64)
-    product = (product * scale).reshape(product.shape)
+    """The sums times both scales, plus the bias, in float32 and in this order, as onnxruntime has it."""
+    sums: Tensor = standard("math", "MatMul", 13)(left.astype(right.dtype, copy=False), right)
+    scale = left_scale.astype(np.float32) * by_column(right_scale, right, name="b_scale").astype(np.float32)
+    product = (sums.astype(np.float32, copy=False) * scale).reshape(sums.shape)
     if bias is not None:
         if bias.shape != right.shape[-1:]:
             raise ValueError(f"the bias has shape {shape_text(bias.shape)}, expected {shape_text(right.shape[-1:])}")

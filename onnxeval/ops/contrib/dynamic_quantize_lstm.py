@@ -9,11 +9,14 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._exact import right_factor
 from onnxeval.ops.contrib._eight_bits import EIGHT_BITS, dynamically_quantized
+from onnxeval.ops.contrib._rational import rational_sigmoid, rational_tanh
 from onnxeval.ops.contrib._typed import FLOAT32, INT32, microsoft_op
 from onnxeval.ops.rnn._layer import Cell, Layer, require_shape
 from onnxeval.ops.rnn._lstm_cell import lstm_cell
 from onnxeval.registry import prepared_by
 from onnxeval.values import shape_text
+
+_CURVES = {"sigmoid": rational_sigmoid, "tanh": rational_tanh}
 
 
 class _Matrices(NamedTuple):
@@ -62,6 +65,9 @@ def dynamic_quantize_lstm(
     8 bits: the input as a whole, up to the end of the longest sequence, and at each step what all sequences gave a step
     before, zero after their ends. A backward direction steps through each sequence from its own end.
 
+    A state that falls between two codes becomes one or the other with its last bit, so that rounding is part of what
+    the node means: onnxruntime's order of float32 operations is followed, and its tanh and logistic function.
+
     Source: com.microsoft.DynamicQuantizeLSTM-1.
     """
     layer = Layer(
@@ -77,7 +83,7 @@ def dynamic_quantize_lstm(
     )
     backwards = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[direction]
     names = activations or ("Sigmoid", "Tanh", "Tanh") * len(backwards)
-    functions = layer.activations(names, activation_alpha, activation_beta, clip, count=3)
+    functions = layer.activations(names, activation_alpha, activation_beta, clip, count=3, instead=_CURVES)
     batch, hidden_shape = x.shape[1], (len(backwards), x.shape[1], layer.hidden)
     require_shape("P", peepholes, len(backwards), 3 * layer.hidden)
     require_shape("initial_h", initial_h, *hidden_shape)
@@ -88,10 +94,13 @@ def dynamic_quantize_lstm(
     longest = lengths.max(initial=0)
     turned = np.stack([_turned(x, lengths) if backward else x for backward in backwards])[:, :longest]
     projected = _product(turned.reshape(len(backwards), longest * batch, x.shape[2]), matrices.weights, w_scale)
-    projected += np.add(*layer.biases)[:, None]
     by_step = projected.reshape(len(backwards), longest, batch, projected.shape[2]).swapaxes(0, 1)
     cell = lstm_cell(
-        functions, lambda h: _product(h, matrices.recurrence, r_scale), peepholes, input_forget=input_forget
+        functions,
+        lambda h: _product(h, matrices.recurrence, r_scale),
+        peepholes,
+        input_forget=input_forget,
+        bias=np.add(*layer.biases),
     )
     start = np.zeros(hidden_shape, x.dtype)
     hidden, memory = (start if state is None else state for state in (initial_h, initial_c))
@@ -133,9 +142,9 @@ def _by_column(parameter: Tensor, matrices: Tensor, name: str) -> Tensor:
 def _product(rows: Tensor, matrices: Tensor, scale: Tensor) -> Tensor:
     """[directions, rows, features] times the matrices, the rows of each direction quantized together."""
     steps, rows_scale = dynamically_quantized(rows, axis=(1, 2))
-    product = steps.astype(matrices.dtype, copy=False) @ matrices
+    product: Tensor = (steps.astype(matrices.dtype, copy=False) @ matrices).astype(np.float32, copy=False)
     product *= rows_scale * scale
-    return product.astype(np.float32, copy=False)
+    return product
 
 
 def _turned(x: Tensor, lengths: Tensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -59,19 +60,20 @@ def activations_of(
     clip: float | None,
     *,
     directions: int,
+    instead: Mapping[str, Activation] = MappingProxyType({}),
 ) -> tuple[Activation, ...]:
     """The functions of a cell that computes all directions at once, for [directions, batch, columns].
 
     ``names`` holds the functions of one direction after those of the other, with values by the rules of
-    `parameters_of`. ``clip`` bounds what each function is given.
+    `parameters_of`. ``clip`` bounds what each function is given. ``instead`` has other functions for some names, in
+    lower case, that take no parameters.
     """
     if clip is not None and not clip >= 0:
         raise ValueError(f"clip {clip} is negative")
     functions = parameters_of(names, alpha, beta)
     count = len(functions) // directions
-    return tuple(
-        _for_all([_bound(*f, clip) for f in alike], alike) for alike in (functions[k::count] for k in range(count))
-    )
+    by_role = (functions[k::count] for k in range(count))
+    return tuple(_for_all([_bound(*f, clip, instead) for f in alike], alike) for alike in by_role)
 
 
 def parameters_of(
@@ -115,8 +117,8 @@ def _for_all(functions: Sequence[Activation], described: Sequence[tuple[str, lis
     return apply
 
 
-def _bound(name: str, parameters: Sequence[float], clip: float | None) -> Activation:
-    function = _FUNCTIONS[name].apply
+def _bound(name: str, parameters: Sequence[float], clip: float | None, instead: Mapping[str, Activation]) -> Activation:
+    function: Callable[..., Tensor] = instead[name] if name in instead else _FUNCTIONS[name].apply
     if clip is None:
         return (lambda x, out: function(x, out, *parameters)) if parameters else function
     return lambda x, out: function(np.clip(x, -clip, clip, out=out), out, *parameters)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -75,12 +76,13 @@ class Layer:
         clip: float | None,
         *,
         count: int,
+        instead: Mapping[str, Activation] = MappingProxyType({}),
     ) -> tuple[Activation, ...]:
         """The ``count`` functions of a cell. Raises ValueError where there are more or fewer names."""
         directions = len(self._backwards)
         if len(names) != count * directions:
             raise ValueError(f"activations are {list(names)}, expected {count} for each of {directions}")
-        return activations_of(names, alpha, beta, clip, directions=directions)
+        return activations_of(names, alpha, beta, clip, directions=directions, instead=instead)
 
     def run(self, cell: Cell, initial: Sequence[Tensor | None], input_bias: Tensor) -> tuple[Tensor, ...]:
         """(every hidden state, the last of each state), in the node's layout.

@@ -47,7 +47,9 @@ INTEGER_CASES = {
 def integer_product(a, b, a_scale, b_scale, a_zero_point=None, b_zero_point=None, bias=None):
     left = a.astype(np.int64) - (0 if a_zero_point is None else np.int64(a_zero_point))
     right = b.astype(np.int64) - (0 if b_zero_point is None else b_zero_point.astype(np.int64))
-    product = (left @ right).astype(float) * np.float64(a_scale) * np.asarray(b_scale, float)
+    product = (left @ right).astype(F32) * (
+        np.asarray(a_scale, F32) * np.asarray(b_scale, F32)
+    )  # rounded in this order
     return product if bias is None else product + bias
 
 

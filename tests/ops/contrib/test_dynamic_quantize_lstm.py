@@ -142,7 +142,15 @@ def test_onnxruntime(name: str) -> None:
     inputs = node(seed=5, hidden=6, features=7, **how)
     wanted = theirs("DynamicQuantizeLSTM", inputs, outputs=3, hidden_size=6, **attributes)
     for given, want in zip(run(inputs, **attributes), wanted, strict=True):
-        np.testing.assert_allclose(given, want, rtol=0, atol=1e-5)
+        np.testing.assert_array_equal(given, want)
+
+
+def test_peepholes_as_in_onnxruntime() -> None:
+    inputs = node(seed=6, hidden=6, features=7, batch=2)
+    inputs[7] = np.linspace(-1, 1, 18, dtype=F32)[None]
+    wanted = theirs("DynamicQuantizeLSTM", inputs, outputs=3, hidden_size=6)
+    for given, want in zip(run(inputs), wanted, strict=True):
+        np.testing.assert_array_equal(given, want)
 
 
 @pytest.mark.parametrize(
