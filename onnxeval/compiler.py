@@ -15,7 +15,15 @@ from onnxeval.constants import Constants
 from onnxeval.custom import check_custom_arity, custom_attributes
 from onnxeval.errors import ModelError, UnsupportedOperators
 from onnxeval.external import NO_FILES, Files
-from onnxeval.functions import call_references, function_name, index_functions, only_listed
+from onnxeval.functions import (
+    call_references,
+    function_body,
+    function_name,
+    has_typed_function_body,
+    index_functions,
+    only_listed,
+    typed_function_body,
+)
 from onnxeval.graph import (
     Order,
     check_independent,
@@ -40,11 +48,8 @@ from onnxeval.schema import (
     canonical_domain,
     check_arity,
     find_schema,
-    function_body,
-    has_typed_function_body,
     newest_opset,
     released_opset,
-    typed_function_body,
     why_missing,
 )
 from onnxeval.tensors import type_from
@@ -142,7 +147,6 @@ class Compiler:
         ``known`` are the inputs of the graph itself where the plan is a part cut out of it.
         """
         kept, wanted = needed_nodes(nodes, order, outputs, inputs)
-
         known = inputs if known is None else known
 
         def cut(names: Sequence[str], output: str) -> Plan:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
 from onnxeval.errors import ModelError
-from onnxeval.schema import canonical_domain
+from onnxeval.schema import Schema, canonical_domain
+from onnxeval.tensors import type_proto
+from onnxeval.values import ValueType
 
 
 def function_name(function: FunctionProto) -> str:
@@ -52,3 +54,34 @@ def only_listed(body: FunctionProto, node: NodeProto) -> FunctionProto:
     listed = list(node.output) + [""] * (len(body.output) - len(node.output))
     body.output[:] = [name if given else "" for name, given in zip(body.output, listed, strict=True)]
     return body
+
+
+def function_body(schema: Schema, opset: int) -> FunctionProto | None:
+    """The schema's fixed function body for an opset; None where it has none."""
+    if not schema.definition.has_function:
+        return None
+    data = schema.definition.get_function_with_opset_version(_body_version(schema, opset, typed=False))
+    return FunctionProto.FromString(data) if data else None
+
+
+def has_typed_function_body(schema: Schema) -> bool:
+    """Whether the schema builds a function body from a node and its input types."""
+    return bool(schema.definition.has_context_dependent_function)
+
+
+def typed_function_body(
+    schema: Schema, opset: int, node: NodeProto, types: Sequence[ValueType | None]
+) -> FunctionProto | None:
+    """The body that the schema builds for this node and these input types; None where it builds none."""
+    protos = [type_proto(value_type).SerializeToString() for value_type in types]
+    version = _body_version(schema, opset, typed=True)
+    data = schema.definition.get_context_dependent_function_with_opset_version(
+        version, node.SerializeToString(), protos
+    )
+    return FunctionProto.FromString(data) if data else None
+
+
+def _body_version(schema: Schema, opset: int, *, typed: bool) -> int:
+    definition = schema.definition
+    there = definition.context_dependent_function_opset_versions if typed else definition.function_opset_versions
+    return int(max((version for version in there if version <= opset), default=min(there)))

@@ -13,6 +13,7 @@ from onnx import helper
 
 from onnxeval.attributes import kind_name
 from onnxeval.dtypes import BY_NAME, STRING, SUB_BYTE_BITS, is_float, is_integer, is_signed, name_of
+from onnxeval.functions import function_body, has_typed_function_body
 from onnxeval.schema import (
     STANDARD_DOMAINS,
     Schema,
@@ -20,8 +21,6 @@ from onnxeval.schema import (
     all_schemas,
     canonical_domain,
     find_schema,
-    function_body,
-    has_typed_function_body,
     known_versions,
     newest_opset,
 )

@@ -1,18 +1,22 @@
 """The only reader of onnx.defs: which versions, attributes, defaults, types and slots the standard has.
 
-Each OpSchema is read once into a `Schema`; looking one up again costs a dictionary access.
+Each is read once into a `Schema`; looking one up again costs a dictionary access. onnx builds all of its OpSchemas when
+it is asked for the first, which takes longer than compiling most models. So what they say is kept in a file, for one
+release; onnx is asked where another is installed.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import onnx.defs
-from onnx import AttributeProto, FunctionProto, NodeProto
+from onnx import AttributeProto
 from onnx.defs import OpSchema
 
 from onnxeval.attributes import attribute_value, kind_name, kind_of
@@ -20,8 +24,7 @@ from onnxeval.dtypes import BY_NAME, NAMES, DType, name_of
 from onnxeval.errors import ModelError
 from onnxeval.external import NO_FILES, Files
 from onnxeval.registry import OpKey
-from onnxeval.tensors import type_proto
-from onnxeval.values import ValueType, type_string
+from onnxeval.values import type_string
 
 #: The domains whose operators onnx.defs describes.
 STANDARD_DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"})
@@ -58,7 +61,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """What the standard says of one version of one operator. ``definition`` is onnx's own object."""
+    """What the standard says of one version of one operator."""
 
     key: OpKey
     section: str
@@ -70,7 +73,6 @@ class Schema:
     min_outputs: int
     max_outputs: int
     attributes: Mapping[str, Attribute]
-    definition: Any  # an OpSchema; its stubs miss what is read here
     #: Whether an attribute or a sub-graph decides the type of an output: no required input has the same.
     chooses_types: bool
     #: Whether the standard also says it as a function, one that may depend on the types.
@@ -83,6 +85,11 @@ class Schema:
     @property
     def label(self) -> str:
         return str(self.key)
+
+    @property
+    def definition(self) -> Any:  # an OpSchema; its stubs miss what is read of it
+        """Onnx's own object."""
+        return onnx.defs.get_schema(self.key.op_type, self.key.since_version, self.key.domain)
 
 
 def canonical_domain(domain: str) -> str:
@@ -111,6 +118,9 @@ def released_opset(domain: str, ir_version: int) -> int:
 @cache
 def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
     """The schema in force for an operator at an opset; None where there is none."""
+    if rows := _kept_rows(domain, op_type):
+        row = max((row for row in rows if row[0] <= opset), key=lambda row: int(row[0]), default=None)
+        return None if row is None else _schema(domain, op_type, row)
     try:
         return _read(onnx.defs.get_schema(op_type, min(opset, _LARGEST_OPSET), domain))
     except onnx.defs.SchemaError:
@@ -130,54 +140,94 @@ def known_versions(domain: str, op_type: str) -> tuple[int, ...]:
     return tuple(s.key.since_version for s in all_schemas() if s.key[:2] == (domain, op_type))
 
 
+#: What `row_of` gives for every version of every operator of one release of onnx: the release, then an operator a line,
+#: ``domain:op_type`` and its rows.
+KEPT = Path(__file__).with_name("schemas.txt")
+
+
+@cache
+def _kept() -> Mapping[str, str]:
+    """The lines of that file; none where another release is installed."""
+    release, *lines = KEPT.read_text("utf-8").splitlines()
+    return dict(line.split(" ", 1) for line in lines) if release == onnx.__version__ else {}
+
+
+@cache
+def _kept_rows(domain: str, op_type: str) -> Sequence[Any]:
+    return json.loads(_kept().get(f"{domain}:{op_type}", "[]"))  # type: ignore[no-any-return]
+
+
+def row_of(definition: OpSchema) -> Sequence[Any]:
+    """What a schema says, as JSON can hold it."""
+    body: Any = definition  # the stubs miss what is read of it
+    parameters = [*definition.inputs, *definition.outputs]
+    return (
+        definition.since_version,
+        definition.file.replace("\\", "/").rpartition("defs/")[2].partition("/")[0],
+        definition.deprecated,
+        body.has_function or body.has_context_dependent_function,
+        (definition.min_input, definition.max_input, definition.min_output, definition.max_output),
+        {parameter.type_str: sorted(parameter.types) for parameter in parameters},
+        [_slot_row(parameter) for parameter in definition.inputs],
+        [_slot_row(parameter) for parameter in definition.outputs],
+        [_attribute_row(attribute) for _, attribute in sorted(definition.attributes.items())],
+    )
+
+
+def _slot_row(parameter: OpSchema.FormalParameter) -> Sequence[Any]:
+    options = OpSchema.FormalParameterOption
+    optional, variadic = parameter.option == options.Optional, parameter.option == options.Variadic
+    return (parameter.name, parameter.type_str, optional, variadic, parameter.is_homogeneous, parameter.min_arity)
+
+
+def _attribute_row(attribute: Any) -> Sequence[Any]:
+    default = attribute.default_value
+    value = attribute_value(default) if default.type != AttributeProto.UNDEFINED else None
+    return (attribute.name, int(attribute.type.value), attribute.required, value)
+
+
 _READ: dict[OpKey, Schema] = {}
 
 
 def _read(definition: OpSchema) -> Schema:
-    key = OpKey(canonical_domain(definition.domain), definition.name, definition.since_version)
+    return _schema(canonical_domain(definition.domain), definition.name, row_of(definition))
+
+
+def _schema(domain: str, op_type: str, row: Sequence[Any]) -> Schema:
+    """The one Schema of a version that a row tells of."""
+    since, section, deprecated, has_body, arity, types, input_rows, output_rows, attribute_rows = row
+    min_inputs, max_inputs, min_outputs, max_outputs = arity
+    key = OpKey(domain, op_type, since)
     if key not in _READ:
-        inputs, outputs = tuple(map(_slot, definition.inputs)), tuple(map(_slot, definition.outputs))
-        attributes = {name: _attribute(a) for name, a in sorted(definition.attributes.items())}
+        inputs, outputs = ([_slot(types, *each) for each in rows] for rows in (input_rows, output_rows))
+        attributes = {name: _attribute(name, *rest) for name, *rest in attribute_rows}
         given = {slot.variable for slot in inputs if not slot.optional and (slot.homogeneous or not slot.variadic)}
-        body: Any = definition  # the stubs miss what is read of it
         # Models of the first opsets hold integers as constants, which the oldest schema of such an operator forgets.
         is_constant = not inputs and any(a.kind == AttributeProto.TENSOR for a in attributes.values())
         _READ[key] = Schema(
             key=key,
-            section=definition.file.replace("\\", "/").rpartition("defs/")[2].partition("/")[0],
-            deprecated=definition.deprecated,
-            inputs=inputs,
-            outputs=outputs,
-            min_inputs=definition.min_input,
-            max_inputs=definition.max_input,
-            min_outputs=definition.min_output,
-            max_outputs=definition.max_output,
+            section=section,
+            deprecated=deprecated,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            min_inputs=min_inputs,
+            max_inputs=max_inputs,
+            min_outputs=min_outputs,
+            max_outputs=max_outputs,
             attributes=MappingProxyType(attributes),
-            definition=definition,
             chooses_types=not is_constant
             and any(len(slot.allowed) > 1 and slot.variable not in given for slot in outputs),
-            has_body=body.has_function or body.has_context_dependent_function,
+            has_body=has_body,
         )
     return _READ[key]
 
 
-def _slot(parameter: OpSchema.FormalParameter) -> Slot:
-    options = OpSchema.FormalParameterOption
-    return Slot(
-        name=parameter.name,
-        allowed=frozenset(parameter.types),
-        variable="" if "(" in parameter.type_str else parameter.type_str,
-        optional=parameter.option == options.Optional,
-        variadic=parameter.option == options.Variadic,
-        homogeneous=parameter.is_homogeneous,
-        min_arity=parameter.min_arity,
-    )
+def _slot(types: Mapping[str, Iterable[str]], name: str, type_name: str, *rest: Any) -> Slot:
+    return Slot(name, frozenset(types[type_name]), "" if "(" in type_name else type_name, *rest)
 
 
-def _attribute(attribute: Any) -> Attribute:
-    default = attribute.default_value
-    value = attribute_value(default) if default.type != AttributeProto.UNDEFINED else None
-    return Attribute(attribute.name, int(attribute.type.value), attribute.required, value)
+def _attribute(name: str, kind: int, required: bool, default: Any) -> Attribute:
+    return Attribute(name, kind, required, tuple(default) if isinstance(default, list) else default)
 
 
 def slot_at(slots: Sequence[Slot], place: int) -> Slot | None:
@@ -339,37 +389,3 @@ def _readable(type_name: str) -> str:
     """``float32`` for ``tensor(float)``; what is not a plain tensor stays as it is."""
     inner = type_name.removeprefix("tensor(").removesuffix(")")
     return name_of(BY_NAME[inner]) if type_name == f"tensor({inner})" and inner in BY_NAME else type_name
-
-
-# Function bodies
-
-
-def function_body(schema: Schema, opset: int) -> FunctionProto | None:
-    """The schema's fixed function body for an opset; None where it has none."""
-    if not schema.definition.has_function:
-        return None
-    data = schema.definition.get_function_with_opset_version(_body_version(schema, opset, typed=False))
-    return FunctionProto.FromString(data) if data else None
-
-
-def has_typed_function_body(schema: Schema) -> bool:
-    """Whether the schema builds a function body from a node and its input types."""
-    return bool(schema.definition.has_context_dependent_function)
-
-
-def typed_function_body(
-    schema: Schema, opset: int, node: NodeProto, types: Sequence[ValueType | None]
-) -> FunctionProto | None:
-    """The body that the schema builds for this node and these input types; None where it builds none."""
-    protos = [type_proto(value_type).SerializeToString() for value_type in types]
-    version = _body_version(schema, opset, typed=True)
-    data = schema.definition.get_context_dependent_function_with_opset_version(
-        version, node.SerializeToString(), protos
-    )
-    return FunctionProto.FromString(data) if data else None
-
-
-def _body_version(schema: Schema, opset: int, *, typed: bool) -> int:
-    definition = schema.definition
-    there = definition.context_dependent_function_opset_versions if typed else definition.function_opset_versions
-    return int(max((version for version in there if version <= opset), default=min(there)))

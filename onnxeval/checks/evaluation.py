@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.views import Node
+from onnxeval.functions import has_typed_function_body
 from onnxeval.ops.contrib._refused import why_refused
 from onnxeval.registry import STANDARD
-from onnxeval.schema import STANDARD_DOMAINS, has_typed_function_body, why_missing
+from onnxeval.schema import STANDARD_DOMAINS, why_missing
 
 
 @rule("evaluation/no-kernel", "note", Node)

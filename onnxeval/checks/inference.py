@@ -25,8 +25,9 @@ from onnxeval.checks.views import Holder, Node, Scope
 from onnxeval.checks.whole import Function, Model
 from onnxeval.dtypes import BY_ELEMENT_TYPE
 from onnxeval.errors import ModelError
+from onnxeval.functions import function_body
 from onnxeval.graph import order_graph
-from onnxeval.schema import Schema, function_body
+from onnxeval.schema import Schema
 from onnxeval.values import TensorType
 
 #: Functions that call functions are followed this deep, and as often as this in one model.

@@ -20,8 +20,9 @@ from ml_dtypes import finfo
 from onnx import GraphProto, TensorProto, helper
 
 from onnxeval.dtypes import BY_NAME, ELEMENT_TYPES, is_integer
+from onnxeval.functions import has_typed_function_body
 from onnxeval.registry import OpKey
-from onnxeval.schema import Schema, all_schemas, has_typed_function_body, known_versions
+from onnxeval.schema import Schema, all_schemas, known_versions
 from onnxeval.values import Sequence, TensorType
 
 for _path in sorted((Path(__file__).parents[1] / "differential").glob("of_*.py")):

@@ -3,10 +3,11 @@
 import pytest
 from conformance.test_conformance import KNOWN_FAILURES, RANDOM, assert_same
 
+from onnxeval.functions import has_typed_function_body
 from onnxeval.loader import Loaded
 from onnxeval.model import Model
 from onnxeval.registry import STANDARD, Kernel, OpKey, Registry
-from onnxeval.schema import Schema, canonical_domain, find_schema, has_typed_function_body
+from onnxeval.schema import Schema, canonical_domain, find_schema
 from onnxeval.suite import Case, load_cases
 
 
