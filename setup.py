@@ -4,8 +4,9 @@ Everything else is in pyproject.toml.
 """
 
 import os
-import platform
+import runpy
 import shutil
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from setuptools.command.build_py import build_py
 from setuptools.errors import BaseError, CCompilerError
 
 NATIVE = Path("onnxeval/fast/native")
+fingerprint = runpy.run_path("onnxeval/fast/interface.py")["fingerprint"]
 
 #: Files that are compiled once for each instruction set, under names of its own; all others are compiled once.
 KERNELS = (
@@ -33,7 +35,7 @@ KERNELS = (
     "winograd",
 )
 
-#: Instruction set -> what compiles for it, by architecture. tables.h has the same names.
+#: Instruction set -> what compiles for it, by architecture, each better than the one before; module.c looks for them.
 TIERS = {
     "x86_64": {
         "v2": ["-msse4.2", "-mpopcnt"],
@@ -43,7 +45,10 @@ TIERS = {
     },
     "aarch64": {"neon": []},
 }
-TIERS.update(AMD64=TIERS["x86_64"], arm64=TIERS["aarch64"])
+TIERS.update(amd64=TIERS["x86_64"], arm64=TIERS["aarch64"])
+
+#: One build serves Python 3.11 and all later ones, but for free-threaded ones, which have no stable interface.
+STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 FLAGS = [
     "-std=gnu11",
@@ -66,6 +71,11 @@ NOTE = """
 """
 
 
+def architecture() -> str:
+    """The machine that is built for: _PYTHON_HOST_PLATFORM names another one than this."""
+    return sysconfig.get_platform().rpartition("-")[2]
+
+
 class CleanBuild(build_py):
     """Without what an earlier build left behind: a module that has moved since would register its operators twice."""
 
@@ -79,35 +89,57 @@ class CleanBuild(build_py):
 class BuildKernels(build_ext):
     """Compile each kernel file for each instruction set; leave the extension out where that fails.
 
-    ONNXEVAL_CFLAGS and ONNXEVAL_LDFLAGS are appended to what is compiled and linked with.
+    An instruction set that the compiler does not know is left out alone. ONNXEVAL_CFLAGS and ONNXEVAL_LDFLAGS are
+    appended to what is compiled and linked with.
     """
 
-    def build_extension(self, extension: Extension) -> None:
-        tiers = TIERS.get(platform.machine(), {"generic": []})
-        extra = os.environ.get("ONNXEVAL_CFLAGS", "").split()
-        jobs = [(path, f"{path.stem}", []) for path in sorted(NATIVE.glob("*.c")) if path.stem not in KERNELS]
-        jobs += [
-            (NATIVE / f"{name}.c", f"{name}.{tier}", [*flags, f"-DTIER={tier}", "-mprefer-vector-width=512"])
-            if "v4" in tier
-            else (NATIVE / f"{name}.c", f"{name}.{tier}", [*flags, f"-DTIER={tier}"])
-            for tier, flags in tiers.items()
-            for name in KERNELS
-        ]
+    def copy_extensions_to_source(self) -> None:
+        for earlier in NATIVE.parent.glob("_native.*"):
+            if earlier.suffix in (".so", ".pyd"):  # under another name it might be imported before the new one
+                earlier.unlink()
+        super().copy_extensions_to_source()
 
-        def compiled(job: tuple[Path, str, list[str]]) -> list[str]:
-            path, name, flags = job
-            folder = str(Path(self.build_temp, name))
+    def build_extension(self, extension: Extension) -> None:
+        extra = os.environ.get("ONNXEVAL_CFLAGS", "").split()
+
+        def compiled(name: str, folder: str, *flags: str) -> list[str]:
             return self.compiler.compile(
-                [str(path)],
-                output_dir=folder,
+                [str(NATIVE / f"{name}.c")],
+                output_dir=str(Path(self.build_temp, folder)),
+                macros=extension.define_macros,
                 include_dirs=extension.include_dirs,
                 extra_postargs=[*FLAGS, *flags, *extra],
                 depends=[str(header) for header in NATIVE.glob("*.h")],
             )
 
+        def compiled_for(tier: str, name: str) -> list[str]:
+            if tier in failed:
+                return []
+            flags = [*tiers[tier], f"-DTIER={tier}"]
+            if "v4" in tier:
+                flags.append("-mprefer-vector-width=512")
+            try:
+                return compiled(name, f"{name}.{tier}", *flags)
+            except CCompilerError as error:
+                failed[tier] = error
+                return []
+
+        tiers = TIERS.get(architecture(), {"generic": []})
+        failed: dict[str, Exception] = {}
+        shared = [path.stem for path in sorted(NATIVE.glob("*.c")) if path.stem not in (*KERNELS, "module")]
         try:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                objects = [each for part in pool.map(compiled, jobs) for each in part]
+                parts = [pool.submit(compiled, name, name) for name in shared]
+                of_tiers = {tier: [pool.submit(compiled_for, tier, name) for name in KERNELS] for tier in tiers}
+                objects = [each for part in parts for each in part.result()]
+                for tier, parts in of_tiers.items():
+                    built = [each for part in parts for each in part.result()]
+                    objects += built if tier not in failed else []
+            built_tiers = [tier for tier in tiers if tier not in failed]
+            if not built_tiers:
+                raise next(iter(failed.values()))
+            table = "FOR_EACH_TIER(X)=" + " ".join(f"X({tier})" for tier in built_tiers)
+            objects += compiled("module", "module", f"-D{table}", f'-DINTERFACE="{fingerprint()}"')
             target = self.get_ext_fullpath(extension.name)
             Path(target).parent.mkdir(parents=True, exist_ok=True)
             linked = ["-pthread", "-lm", "-Wl,-s", *os.environ.get("ONNXEVAL_LDFLAGS", "").split()]
@@ -115,10 +147,21 @@ class BuildKernels(build_ext):
         except (BaseError, CCompilerError, OSError) as error:
             self.warn(NOTE % error)
             raise  # the extension is optional: setuptools goes on without it
+        for tier, error in failed.items():
+            self.warn(f"the compiled kernels are built without {tier}: {error}")
 
 
 setup(
     packages=[*find_packages(include=["onnxeval", "onnxeval.*"]), "onnxeval_cli"],
     cmdclass={"build_py": CleanBuild, "build_ext": BuildKernels},
-    ext_modules=[Extension("onnxeval.fast._native", [str(path) for path in sorted(NATIVE.glob("*.c"))], optional=True)],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
+    ext_modules=[
+        Extension(
+            "onnxeval.fast._native",
+            [str(path) for path in sorted(NATIVE.glob("*.c"))],
+            define_macros=[("Py_LIMITED_API", "0x030b0000")] if STABLE else [],
+            py_limited_api=STABLE,
+            optional=True,
+        )
+    ],
 )

@@ -2,6 +2,8 @@ from typing import Any
 
 from onnxeval.dtypes import Tensor
 
+INTERFACE: str
+
 class Matrix:
     def __new__(cls, matrix: Tensor, /) -> Matrix: ...
 

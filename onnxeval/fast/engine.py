@@ -9,6 +9,7 @@ from types import ModuleType
 
 from onnxeval import threads
 from onnxeval.errors import InputError
+from onnxeval.fast.interface import fingerprint
 
 #: The environment variable that turns them off (0) or names the instruction set: see `native`.
 VARIABLE = "ONNXEVAL_NATIVE"
@@ -31,17 +32,15 @@ def status() -> str:
     if os.environ.get(VARIABLE, "") == _OFF:
         return f"off ({VARIABLE} is {_OFF})"
     kernels = native()
-    return "not built" if kernels is None else f"{kernels.active()} of {', '.join(kernels.tiers())}"
+    return _why_none() if kernels is None else f"{kernels.active()} of {', '.join(kernels.tiers())}"
 
 
 @cache
 def _native(wanted: str) -> ModuleType | None:
-    if wanted == _OFF:
+    if wanted == _OFF or _why_none():
         return None
-    try:
-        from onnxeval.fast import _native as kernels
-    except ImportError:
-        return None
+    from onnxeval.fast import _native as kernels
+
     tiers = kernels.tiers()
     if wanted not in (*_BEST, *tiers):
         raise InputError(
@@ -52,3 +51,18 @@ def _native(wanted: str) -> ModuleType | None:
     threads.LISTENERS.append(kernels.set_threads)
     atexit.register(kernels.close)
     return kernels
+
+
+@cache
+def _why_none() -> str:
+    """In words, why there are no compiled kernels; nothing where there are."""
+    try:
+        from onnxeval.fast import _native as kernels
+    except ModuleNotFoundError:
+        return "not built, for want of a C compiler that builds them"
+    except ImportError as error:
+        return f"not used: {error}"
+    expected = fingerprint()
+    if expected and getattr(kernels, "INTERFACE", None) != expected:
+        return "not used: built from other sources; `python setup.py build_ext --inplace` builds them again"
+    return ""

@@ -105,3 +105,32 @@ def test_reference_runs_readable_kernels(kernels):
     model = onnxeval.load(onnx.parser.parse_model(MODEL))
     assert "fast" in model.plan().steps[0].kernel.__module__
     assert "fast" not in model.plan(reference=True).steps[0].kernel.__module__
+
+
+def test_an_extension_of_other_sources_is_not_used(kernels):
+    code = "import onnxeval.fast.engine as engine\nengine.fingerprint = lambda: 'others'\n"
+    code += "print(engine.native(), engine.status())"
+    assert python(code).stdout == (
+        "None not used: built from other sources; `python setup.py build_ext --inplace` builds them again\n"
+    )
+
+
+def test_a_processor_that_has_none_of_the_tiers():
+    code = "import sys\nclass Refuses:\n    def find_spec(self, name, *_):\n"
+    code += "        if name.endswith('._native'): raise ImportError('no such instructions')\n"
+    code += (
+        "sys.meta_path.insert(0, Refuses())\nfrom onnxeval.fast.engine import native, status\nprint(native(), status())"
+    )
+    assert python(code).stdout == "None not used: no such instructions\n"
+
+
+def test_another_interpreter_has_no_kernels_of_its_own(kernels):
+    interpreters = pytest.importorskip("_xxsubinterpreters", reason="this Python has no such interpreters")
+    other = interpreters.create()
+    code = "import importlib.machinery as m, importlib.util as u\n"
+    code += f"path = {kernels.__file__!r}\nloader = m.ExtensionFileLoader('onnxeval.fast._native', path)\n"
+    code += "u.module_from_spec(u.spec_from_file_location('onnxeval.fast._native', path, loader=loader))\n"
+    code += "loader.exec_module(u.module_from_spec(u.spec_from_file_location(loader.name, path, loader=loader)))"
+    with pytest.raises(interpreters.RunFailedError, match=r"main interpreter alone|does not support loading"):
+        interpreters.run_string(other, code)
+    interpreters.destroy(other)

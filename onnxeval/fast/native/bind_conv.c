@@ -18,7 +18,7 @@ static PyObject *filters_new(PyTypeObject *type, PyObject *arguments, PyObject *
     PyObject *object;
     long groups;
     if (!PyArg_ParseTuple(arguments, "Ol", &object, &groups)) return NULL;
-    Filters *self = (Filters *)type->tp_alloc(type, 0);
+    Filters *self = (Filters *)PyType_GenericAlloc(type, 0);
     if (!self) return NULL;
     self->kernels = active;
     self->groups = groups;
@@ -35,17 +35,23 @@ static PyObject *filters_new(PyTypeObject *type, PyObject *arguments, PyObject *
 static void filters_dealloc(Filters *self) {
     for (int method = 0; method < METHODS; method++) free(self->packed[method]);
     release(&self->held);
-    Py_TYPE(self)->tp_free((PyObject *)self);
+    free_object((PyObject *)self);
 }
 
-PyTypeObject FiltersType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "onnxeval.fast._native.Filters",
-    .tp_basicsize = sizeof(Filters),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "The weights of a convolution in so many groups, packed when they are first used.",
-    .tp_new = filters_new,
-    .tp_dealloc = (destructor)filters_dealloc,
+static PyType_Slot filters_slots[] = {
+    {Py_tp_doc, (void *)"The weights of a convolution in so many groups, packed when they are first used."},
+    {Py_tp_new, filters_new},
+    {Py_tp_dealloc, filters_dealloc},
+    {0, NULL},
+};
+
+Type FiltersType = {
+    .spec = {
+        .name = "onnxeval.fast._native.Filters",
+        .basicsize = sizeof(Filters),
+        .flags = Py_TPFLAGS_DEFAULT,
+        .slots = filters_slots,
+    },
 };
 
 /* The weights as the method wants them, which may become another one; NULL with an exception where there is no memory. The
@@ -110,7 +116,7 @@ static int perform_convolve(Call *call) {
 
 /* Reads what convolve is given. -1 with an exception. */
 static int take_convolution(Convolve *call, PyObject *const *arguments) {
-    if (!Py_IS_TYPE(arguments[1], &FiltersType)) {
+    if (!Py_IS_TYPE(arguments[1], FiltersType.type)) {
         PyErr_SetString(PyExc_TypeError, "the weights are no Filters");
         return -1;
     }

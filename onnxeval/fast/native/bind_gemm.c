@@ -13,7 +13,7 @@ static PyObject *matrix_new(PyTypeObject *type, PyObject *arguments, PyObject *P
         PyErr_Format(PyExc_ValueError, "the matrix has rank %d", b->ndim);
         goto done;
     }
-    self = (Matrix *)type->tp_alloc(type, 0);
+    self = (Matrix *)PyType_GenericAlloc(type, 0);
     if (!self) goto done;
     self->kernels = active;
     self->k = b->shape[0];
@@ -35,17 +35,23 @@ done:
 
 static void matrix_dealloc(Matrix *self) {
     free(self->packed);
-    Py_TYPE(self)->tp_free((PyObject *)self);
+    free_object((PyObject *)self);
 }
 
-PyTypeObject MatrixType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "onnxeval.fast._native.Matrix",
-    .tp_basicsize = sizeof(Matrix),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "A right factor of many products, packed once.",
-    .tp_new = matrix_new,
-    .tp_dealloc = (destructor)matrix_dealloc,
+static PyType_Slot matrix_slots[] = {
+    {Py_tp_doc, (void *)"A right factor of many products, packed once."},
+    {Py_tp_new, matrix_new},
+    {Py_tp_dealloc, matrix_dealloc},
+    {0, NULL},
+};
+
+Type MatrixType = {
+    .spec = {
+        .name = "onnxeval.fast._native.Matrix",
+        .basicsize = sizeof(Matrix),
+        .flags = Py_TPFLAGS_DEFAULT,
+        .slots = matrix_slots,
+    },
 };
 
 /* Where each product of the batch begins in one factor, as that broadcasts to `shape`. -1 where it does not. */
@@ -103,7 +109,7 @@ static int take_product(Multiply *call, PyObject *const *arguments) {
     if (!out) return -1;
     Py_ssize_t depth, columns;
     call->kernels = active;
-    if (Py_IS_TYPE(arguments[1], &MatrixType)) {
+    if (Py_IS_TYPE(arguments[1], MatrixType.type)) {
         const Matrix *matrix = (const Matrix *)arguments[1];
         hold(&call->call, arguments[1]);
         p->packed = matrix->packed;

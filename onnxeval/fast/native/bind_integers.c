@@ -25,7 +25,7 @@ static PyObject *integers_new(PyTypeObject *type, PyObject *arguments, PyObject 
         PyErr_SetString(PyExc_ValueError, "the matrix has no two axes, or no zero point for each column");
         goto done;
     }
-    self = (Integers8 *)type->tp_alloc(type, 0);
+    self = (Integers8 *)PyType_GenericAlloc(type, 0);
     if (!self) goto done;
     IntegerMatrix *m = &self->matrix;
     self->kernels = active;
@@ -51,17 +51,23 @@ static void integers_dealloc(Integers8 *self) {
     free(self->matrix.words);
     free(self->matrix.sums);
     free(self->matrix.zero);
-    Py_TYPE(self)->tp_free((PyObject *)self);
+    free_object((PyObject *)self);
 }
 
-PyTypeObject IntegersType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "onnxeval.fast._native.Integers",
-    .tp_basicsize = sizeof(Integers8),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "A right factor of 8-bit integers, packed once, with a zero point for each column.",
-    .tp_new = integers_new,
-    .tp_dealloc = (destructor)integers_dealloc,
+static PyType_Slot integers_slots[] = {
+    {Py_tp_doc, (void *)"A right factor of 8-bit integers, packed once, with a zero point for each column."},
+    {Py_tp_new, integers_new},
+    {Py_tp_dealloc, integers_dealloc},
+    {0, NULL},
+};
+
+Type IntegersType = {
+    .spec = {
+        .name = "onnxeval.fast._native.Integers",
+        .basicsize = sizeof(Integers8),
+        .flags = Py_TPFLAGS_DEFAULT,
+        .slots = integers_slots,
+    },
 };
 
 typedef struct {
@@ -81,7 +87,7 @@ static int perform_multiply_integers(Call *call) {
 
 /* Reads what multiply_integers is given. -1 with an exception. */
 static int take_integer_product(MultiplyIntegers *call, PyObject *const *arguments) {
-    if (!Py_IS_TYPE(arguments[2], &IntegersType)) {
+    if (!Py_IS_TYPE(arguments[2], IntegersType.type)) {
         PyErr_SetString(PyExc_TypeError, "b is no Integers");
         return -1;
     }
@@ -161,7 +167,7 @@ static int take_lstm(LstmCall *call, PyObject *const *arguments) {
     if (!outputs) return -1;
     if (projected->ndim != 4 || outputs->ndim != 4 || !PyTuple_Check(arguments[1]) ||
         !PyBytes_Check(arguments[6]) || projected->shape[0] < 1 || projected->shape[0] > MOST_DIRECTIONS ||
-        PyTuple_GET_SIZE(arguments[1]) != projected->shape[0] || PyBytes_GET_SIZE(arguments[6]) != projected->shape[0] ||
+        PyTuple_Size(arguments[1]) != projected->shape[0] || PyBytes_Size(arguments[6]) != projected->shape[0] ||
         outputs->shape[0] != projected->shape[1] || outputs->shape[1] != projected->shape[0] ||
         outputs->shape[2] != projected->shape[2] || projected->shape[3] != 4 * outputs->shape[3]) {
         PyErr_SetString(PyExc_ValueError, "the shapes of the projected input, the recurrences and the outputs do not fit");
@@ -184,13 +190,13 @@ static int take_lstm(LstmCall *call, PyObject *const *arguments) {
         return -1;
     }
     for (long d = 0; d < l->directions; d++) {
-        PyObject *each = PyTuple_GET_ITEM(arguments[1], d);
+        PyObject *each = PyTuple_GetItem(arguments[1], d);
         long k, n;
         const Kernels *own;
-        if (!scales && Py_IS_TYPE(each, &MatrixType)) {
+        if (!scales && Py_IS_TYPE(each, MatrixType.type)) {
             const Matrix *matrix = (const Matrix *)each;
             call->packed[d] = matrix->packed, k = matrix->k, n = matrix->n, own = matrix->kernels;
-        } else if (scales && Py_IS_TYPE(each, &IntegersType)) {
+        } else if (scales && Py_IS_TYPE(each, IntegersType.type)) {
             const Integers8 *matrix = (const Integers8 *)each;
             call->integers[d] = &matrix->matrix, k = matrix->matrix.k, n = matrix->matrix.n, own = matrix->kernels;
         } else {
@@ -204,7 +210,7 @@ static int take_lstm(LstmCall *call, PyObject *const *arguments) {
         call->kernels = own;
     }
     l->projected = projected->buf;
-    l->backwards = (const unsigned char *)PyBytes_AS_STRING(arguments[6]);
+    l->backwards = (const unsigned char *)PyBytes_AsString(arguments[6]);
     l->outputs = outputs->buf;
     l->column_scales = scales;
     if (scales)

@@ -141,13 +141,13 @@ static int take_chain(ChainCall *call, PyObject *const *arguments) {
         PyErr_SetString(PyExc_TypeError, "the operands are no tuple, or the instructions no bytes");
         return -1;
     }
-    const Py_ssize_t count = PyTuple_GET_SIZE(arguments[1]);
+    const Py_ssize_t count = PyTuple_Size(arguments[1]);
     c->rows = PyLong_AsLong(arguments[4]);
     c->length = PyLong_AsLong(arguments[5]);
     if (PyErr_Occurred()) return -1;
     hold(&call->call, arguments[2]);
-    c->instructions = (const Instruction *)PyBytes_AS_STRING(arguments[2]);
-    c->count = (long)(PyBytes_GET_SIZE(arguments[2]) / (Py_ssize_t)sizeof *c->instructions);
+    c->instructions = (const Instruction *)PyBytes_AsString(arguments[2]);
+    c->count = (long)(PyBytes_Size(arguments[2]) / (Py_ssize_t)sizeof *c->instructions);
     c->operands = call->operands;
     c->y = out->buf;
     if (count < 1 || count > MOST_BUFFERS - 2 || count_of(layouts) != 2 * count || c->rows < 1 || c->length < 1 ||
@@ -156,7 +156,7 @@ static int take_chain(ChainCall *call, PyObject *const *arguments) {
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
-        const Py_buffer *view = take(&call->call.held, PyTuple_GET_ITEM(arguments[1], i), "f", 0, "an operand");
+        const Py_buffer *view = take(&call->call.held, PyTuple_GetItem(arguments[1], i), "f", 0, "an operand");
         if (!view) return -1;
         const long layout = ((const long *)layouts->buf)[2 * i], elements = ((const long *)layouts->buf)[2 * i + 1];
         const Py_ssize_t wanted = layout == WHOLE       ? count_of(out)

@@ -72,7 +72,17 @@ typedef struct {
     IntegerMatrix matrix;
 } Integers8;
 
-extern PyTypeObject MatrixType, FiltersType, IntegersType, RecordingType;
+/* A type of this module: made from its specification when the module is first imported. */
+typedef struct {
+    PyType_Spec spec;
+    PyTypeObject *type;
+} Type;
+
+extern Type MatrixType, FiltersType, IntegersType, RecordingType;
+/* What a deallocator ends with. */
+void free_object(PyObject *);
+
+
 PyObject *py_multiply(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_convolve(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_multiply_integers(PyObject *, PyObject *const *, Py_ssize_t);

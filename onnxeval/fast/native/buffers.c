@@ -58,6 +58,12 @@ int take_activation(PyObject *const *arguments, Activation *activation) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+void free_object(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
 int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function) {
     if (given == expected) return 0;
     PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, %zd are given", function, expected, given);

@@ -75,7 +75,7 @@ PyObject *py_interrupt(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)
 static void recording_dealloc(Recording *self) {
     for (Py_ssize_t i = 0; i < self->count; i++) discard(self->calls[i]);
     free(self->calls);
-    Py_TYPE(self)->tp_free((PyObject *)self);
+    free_object((PyObject *)self);
 }
 
 static PyObject *recording_enter(Recording *self, PyObject *Py_UNUSED(nothing)) {
@@ -83,31 +83,31 @@ static PyObject *recording_enter(Recording *self, PyObject *Py_UNUSED(nothing)) 
         PyErr_SetString(PyExc_RuntimeError, "this thread records already");
         return NULL;
     }
-    open_recording = (Recording *)Py_NewRef(self);
-    return Py_NewRef(self);
+    open_recording = (Recording *)Py_NewRef((PyObject *)self);
+    return Py_NewRef((PyObject *)self);
 }
 
 static PyObject *recording_exit(Recording *self, PyObject *Py_UNUSED(reason)) {
     if (open_recording == self) {
         open_recording = NULL;
-        Py_DECREF(self);
+        Py_DECREF((PyObject *)self);
     }
     Py_RETURN_NONE;
 }
 
 static PyObject *recording_run(Recording *self, PyObject *Py_UNUSED(nothing)) {
     int status = 0;
-    Py_INCREF(self);
+    Py_INCREF((PyObject *)self);
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < self->count && !status; i++) status = self->calls[i]->perform(self->calls[i]);
     Py_END_ALLOW_THREADS
-    Py_DECREF(self);
+    Py_DECREF((PyObject *)self);
     if (status) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
 static PyObject *recording_take(Recording *self, PyObject *object) {
-    if (!Py_IS_TYPE(object, &RecordingType) || (Recording *)object == self) {
+    if (!Py_IS_TYPE(object, RecordingType.type) || (Recording *)object == self) {
         PyErr_SetString(PyExc_TypeError, "that is no other Recording");
         return NULL;
     }
@@ -136,7 +136,7 @@ static PyObject *spans_of(const Buffers *held) {
         if (!view->strides) high = low + view->len;
         PyObject *span = Py_BuildValue("Kni", (unsigned long long)(uintptr_t)low, (Py_ssize_t)(high - low), (int)held->how[i]);
         if (!span) Py_CLEAR(spans);
-        else PyTuple_SET_ITEM(spans, i, span);
+        else PyTuple_SetItem(spans, i, span);
     }
     return spans;
 }
@@ -146,7 +146,7 @@ static PyObject *recording_spans(Recording *self, PyObject *Py_UNUSED(nothing)) 
     for (Py_ssize_t i = 0; all && i < self->count; i++) {
         PyObject *spans = spans_of(&self->calls[i]->held);
         if (!spans) Py_CLEAR(all);
-        else PyTuple_SET_ITEM(all, i, spans);
+        else PyTuple_SetItem(all, i, spans);
     }
     return all;
 }
@@ -167,14 +167,20 @@ static PyGetSetDef recording_attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyTypeObject RecordingType = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "onnxeval.fast._native.Recording",
-    .tp_basicsize = sizeof(Recording),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Within `with`, the calls of this thread are taken in; run() performs them again, on the same memory.",
-    .tp_new = PyType_GenericNew,
-    .tp_dealloc = (destructor)recording_dealloc,
-    .tp_methods = recording_methods,
-    .tp_getset = recording_attributes,
+static PyType_Slot recording_slots[] = {
+    {Py_tp_doc, (void *)"Within `with`, the calls of this thread are taken in; run() performs them again, on the same memory."},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, recording_dealloc},
+    {Py_tp_methods, recording_methods},
+    {Py_tp_getset, recording_attributes},
+    {0, NULL},
+};
+
+Type RecordingType = {
+    .spec = {
+        .name = "onnxeval.fast._native.Recording",
+        .basicsize = sizeof(Recording),
+        .flags = Py_TPFLAGS_DEFAULT,
+        .slots = recording_slots,
+    },
 };

@@ -3,7 +3,12 @@
 #include <string.h>
 
 #include "pool.h"
-#include "tables.h"
+
+/* The tiers that were compiled, each better than the one before. setup.py names them. */
+#define DECLARE(tier) extern const Kernels kernels_##tier;
+FOR_EACH_TIER(DECLARE)
+#define ENTRY(tier) &kernels_##tier,
+static const Kernels *const tables[] = {FOR_EACH_TIER(ENTRY) NULL};
 
 const Kernels *active;
 
@@ -23,9 +28,6 @@ static int supports(const char *tier) {
 #endif
 }
 
-#define ENTRY(tier) &kernels_##tier,
-static const Kernels *const tables[] = {FOR_EACH_TIER(ENTRY) NULL};
-
 static PyObject *py_tiers(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     PyObject *names = PyList_New(0);
     for (int i = 0; names && tables[i]; i++) {
@@ -38,7 +40,7 @@ static PyObject *py_tiers(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothi
 }
 
 static PyObject *py_select(PyObject *Py_UNUSED(module), PyObject *name) {
-    const char *wanted = PyUnicode_AsUTF8(name);
+    const char *wanted = PyUnicode_AsUTF8AndSize(name, NULL);
     if (!wanted) return NULL;
     for (int i = 0; tables[i]; i++)
         if (!strcmp(tables[i]->name, wanted) && supports(wanted)) {
@@ -91,25 +93,47 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static Type *const types[] = {&MatrixType, &FiltersType, &IntegersType, &RecordingType};
+
+static int execute(PyObject *module) {
+    /* Pool and types are those of the process, and only one interpreter's objects may be in them. */
+    if (PyInterpreterState_GetID(PyInterpreterState_Get())) {
+        PyErr_SetString(PyExc_ImportError, "the compiled kernels work in the main interpreter alone");
+        return -1;
+    }
+    if (!active) {
+        for (int i = 0; tables[i]; i++)
+            if (supports(tables[i]->name)) active = tables[i];
+        if (!active) {
+            PyErr_SetString(PyExc_ImportError, "this processor has none of the instruction sets that they were compiled for");
+            return -1;
+        }
+        if (pool_open()) {
+            active = NULL;
+            PyErr_NoMemory();
+            return -1;
+        }
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (!types[i]->type) types[i]->type = (PyTypeObject *)PyType_FromSpec(&types[i]->spec);
+        if (!types[i]->type || PyModule_AddType(module, types[i]->type)) return -1;
+    }
+    /* what Python compares with its own: an extension built from older sources is not used */
+    return PyModule_AddStringConstant(module, "INTERFACE", INTERFACE);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+    {0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "onnxeval.fast._native",
     .m_doc = "Kernels in C, compiled for several instruction sets.",
-    .m_size = -1,
     .m_methods = methods,
+    .m_slots = slots,
 };
 
 PyMODINIT_FUNC PyInit__native(void);
-PyMODINIT_FUNC PyInit__native(void) {
-    for (int i = 0; tables[i]; i++)
-        if (supports(tables[i]->name)) active = tables[i];
-    if (!active) {
-        PyErr_SetString(PyExc_ImportError, "this processor has none of the instruction sets the kernels need");
-        return NULL;
-    }
-    if (pool_open()) return PyErr_NoMemory();
-    PyObject *module = PyModule_Create(&definition);
-    if (module && (PyModule_AddType(module, &MatrixType) || PyModule_AddType(module, &FiltersType) ||
-                   PyModule_AddType(module, &IntegersType) || PyModule_AddType(module, &RecordingType))) Py_CLEAR(module);
-    return module;
-}
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

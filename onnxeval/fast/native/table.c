@@ -1,6 +1,5 @@
 /* The table of one tier. */
 #include "tier.h"
-#include "tables.h"
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
