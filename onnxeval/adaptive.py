@@ -19,6 +19,7 @@ from onnxeval.limits import Run
 from onnxeval.observe import unobserved
 from onnxeval.passes import Known, decided_by_shapes, specialise
 from onnxeval.plan import Plan, Step
+from onnxeval.replay import Replay, replay_of
 from onnxeval.tape import Tape
 from onnxeval.values import TensorType, Value
 
@@ -38,6 +39,8 @@ class _Watched:
 
     plan: Plan
     tape: Tape | None = None  # once nothing more is to be won
+    replay: Replay | None = None  # where that pays
+    is_replayed: bool = False  # whether it was tried to make one
     types: dict[str, TensorType] = field(default_factory=dict)
     values: dict[str, Tensor] = field(default_factory=dict)
 
@@ -73,11 +76,13 @@ class Adaptive:
         watched = self._watched(kind)
         if watched.tape is None:
             return self._watch(kind, watched, feeds, run)
-        if run.observe is unobserved:
-            results = watched.tape.execute(feeds, run)
-        else:
-            results = execute(watched.plan, feeds, run)
-        return self._owned(watched.plan, results)
+        if run.observe is not unobserved:
+            return self._owned(watched.plan, execute(watched.plan, feeds, run))
+        if not watched.is_replayed:
+            watched.replay = replay_of(watched.tape, watched.types, feeds, run)
+            watched.is_replayed = True
+        results = watched.replay.execute(feeds, run) if watched.replay is not None else None
+        return self._owned(watched.plan, watched.tape.execute(feeds, run)) if results is None else results
 
     def _watched(self, kind: Kind) -> _Watched:
         """What is known for this kind, and the plan that follows from it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from onnxeval.values import TensorType, Value
 _ndarray = np.ndarray
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
     """One step. ``kernel`` is None where it is run as in `execute`, because it needs names or a check of types."""
 
     kernel: Callable[..., Any] | None
@@ -34,55 +34,62 @@ class Tape:
     """
 
     def __init__(self, plan: Plan, types: Mapping[str, TensorType]) -> None:
-        self._plan = plan
+        self.plan = plan
+        self.constant_bytes = sum(value.nbytes for value in plan.constants.values())
         made = [name for step in plan.steps for name in (*step.inputs, *step.outputs)]
         names = [name for name in dict.fromkeys((*plan.constants, *plan.inputs, *made)) if name]
         # Absent inputs are read at the first place, and unwanted outputs written to the last
-        self._places = {name: place for place, name in enumerate(names, 1)}
-        self._blank: list[Value] = [None, *(plan.constants.get(name) for name in names), None]
-        self._rows = [self._row(step, types) for step in plan.steps]
+        self.places = {name: place for place, name in enumerate(names, 1)}
+        self.blank: list[Value] = [None, *(plan.constants.get(name) for name in names), None]
+        self.rows = [self._row(step, types) for step in plan.steps]
 
-    def _row(self, step: Step, types: Mapping[str, TensorType]) -> _Row:
+    def _row(self, step: Step, types: Mapping[str, TensorType]) -> Row:
         is_checked = step.schema is None or all(name in types for name in step.inputs if name)
         kernel = None if step.subgraphs or not is_checked else step.kernel
         if kernel is not None:
-            kernel = bound_movement(step, self._plan.constants, types) or kernel
+            kernel = bound_movement(step, self.plan.constants, types) or kernel
         inputs, outputs, releases = (
-            tuple([self._places.get(name, absent) for name in names])
-            for names, absent in ((step.inputs, 0), (step.outputs, len(self._blank) - 1), (step.releases, -1))
+            tuple([self.places.get(name, absent) for name in names])
+            for names, absent in ((step.inputs, 0), (step.outputs, len(self.blank) - 1), (step.releases, -1))
         )
-        return _Row(kernel, inputs, outputs, step.attributes, releases, step)
+        return Row(kernel, inputs, outputs, step.attributes, releases, step)
 
     def execute(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         """Every output of the plan, by name, in its order."""
-        run.count(self._plan)
-        values = self._blank.copy()
-        places = self._places
+        run.count(self.plan)
+        values = self.blank.copy()
+        places = self.places
         for name, value in feeds.items():
             values[places[name]] = value
-        for kernel, inputs, outputs, attributes, releases, step in self._rows:
-            given = [values[place] for place in inputs]
-            try:
-                if kernel is None:
-                    result: Any = run_step(step, self._named(step, values), run)
-                elif step.injected:
-                    result = kernel(*given, **attributes, **{name: getattr(run, name) for name in step.injected})
-                else:
-                    result = kernel(*given, **attributes)
-                if type(result) is _ndarray and len(outputs) == 1:
-                    values[outputs[0]] = result
-                else:
-                    for place, value in zip(outputs, as_outputs(step, result), strict=True):
-                        values[place] = value
-            except Exception as error:
-                if kernel is None:  # its place is told already
-                    raise
-                raise located(error, step, given) from cause_of(error)
-            for place in releases:
+        for row in self.rows:
+            results = self.outputs_of(row, values, run)
+            if len(results) == 1:
+                values[row.outputs[0]] = results[0]
+            else:
+                for place, value in zip(row.outputs, results, strict=True):
+                    values[place] = value
+            for place in row.releases:
                 values[place] = None
-        return {name: values[places[name]] for name in self._plan.outputs}
+        return {name: values[places[name]] for name in self.plan.outputs}
 
-    def _named(self, step: Step, values: list[Value]) -> dict[str, Value]:
+    def outputs_of(self, row: Row, values: Sequence[Value], run: Run) -> tuple[Value, ...]:
+        """What one row makes of the values at its places."""
+        kernel, inputs, outputs, attributes, _, step = row
+        if kernel is None:
+            return run_step(step, self._named(step, values), run)
+        given = [values[place] for place in inputs]
+        try:
+            if step.injected:
+                result = kernel(*given, **attributes, **{name: getattr(run, name) for name in step.injected})
+            else:
+                result = kernel(*given, **attributes)
+            if type(result) is _ndarray and len(outputs) == 1:
+                return (result,)
+            return as_outputs(step, result)
+        except Exception as error:
+            raise located(error, step, given) from cause_of(error)
+
+    def _named(self, step: Step, values: Sequence[Value]) -> dict[str, Value]:
         """What a step reads, by name."""
         names = (*step.inputs, *(name for body in step.subgraphs.values() for name in body.captures))
-        return {"": None, **{name: values[self._places[name]] for name in names if name}}
+        return {"": None, **{name: values[self.places[name]] for name in names if name}}

@@ -39,6 +39,25 @@ _MODULES = {
     "onnxeval.ops.contrib.dynamic_quantize_lstm": "recurrent",
 }
 
+K = TypeVar("K", bound=Kernel)
+
+
+def replayable(kernel: K) -> K:
+    """Mark a replacement that does nothing with the numbers of its inputs but hand their memory to compiled kernels.
+
+    For inputs of the same shapes its calls may be recorded and performed again, see `onnxeval.replay`. It may do other
+    things for some inputs: where its results are then not what a compiled kernel wrote, it is not replayed. One that
+    changes them afterwards calls `interrupt` of the compiled kernels.
+    """
+    vars(kernel)["is_replayable"] = True
+    return kernel
+
+
+def is_replayable(kernel: Kernel | None) -> bool:
+    """Whether a kernel is marked so."""
+    return bool(getattr(kernel, "is_replayable", False))
+
+
 _BINDERS: dict[Kernel, Binder] = {}
 
 

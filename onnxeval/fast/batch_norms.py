@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
 from onnxeval.fast.elementwise import ADD, MULTIPLY, SUBTRACT, Instruction, compiled
 from onnxeval.fast.engine import native
 from onnxeval.ops.nn.batch_norm import batch_normalization, batch_normalization_by_outputs
 from onnxeval.registry import Kernel
+
+#: Shapes of inputs that one step remembers how to normalise.
+_MOST_PLANS = 64
 
 _STEPS = (Instruction(SUBTRACT, 1), Instruction(MULTIPLY, 2), Instruction(ADD, 3))
 
@@ -30,18 +34,22 @@ def _binder(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping[str,
             return None
         with np.errstate(all="ignore"):
             factor = scale / np.sqrt(variance + np.float32(attributes["epsilon"]))
-        parameters = (mean, factor, shift)
+        parameters = tuple(map(contiguous, (mean, factor, shift)))
 
+        @lru_cache(_MOST_PLANS)
+        def plan_for(shape: tuple[int, ...]) -> tuple[bytes, Tensor, int, int] | None:
+            each = (1, len(mean), *(1,) * (len(shape) - 2))
+            return compiled([shape, each, each, each], _STEPS)
+
+        @replayable
         def normalised(x: Tensor, *rest: Tensor, **given: Any) -> Any:
             if not is_float32(x) or x.ndim < 2 or x.shape[1] != len(mean):
                 return readable(x, *rest, **given)
-            shape = (1, len(mean), *(1,) * (x.ndim - 2))
-            plan = compiled([x.shape, shape, shape, shape], _STEPS)
+            plan = plan_for(x.shape)
             if plan is None:
                 return readable(x, *rest, **given)
             result = np.empty(x.shape, np.float32)
-            operands = (contiguous(x), *map(contiguous, parameters))
-            kernels.run_chain(result, operands, *plan)
+            kernels.run_chain(result, (contiguous(x), *parameters), *plan)
             return result
 
         return normalised

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
 from onnxeval.fast.activations import IDENTITY, Activation
 from onnxeval.fast.engine import native
@@ -125,6 +125,7 @@ def bind_conv(constants: Sequence[Tensor | None], attributes: Mapping[str, Any])
     """Conv by itself."""
     convolution = Convolution(constants, attributes)
 
+    @replayable
     def convolved(x: Tensor, w: Tensor, b: Tensor | None, *, allocate: Allocate, **given: Any) -> Tensor:
         result = convolution(x, w, b, allocate=allocate)
         return conv(x, w, b, allocate=allocate, **given) if result is None else result

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
 from onnxeval.fast.activations import IDENTITY, RELU, Activation, Kind
 from onnxeval.fast.engine import native
@@ -73,6 +73,7 @@ def _bind(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping[str, A
             return None
         activate = kernels.activate
 
+        @replayable
         def curve(x: Tensor, **given: Any) -> Tensor:
             if not is_float32(x):
                 return readable(x, **given)  # type: ignore[no-any-return]

@@ -167,7 +167,7 @@ def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool
         if left == SO_FAR:
             return Instruction(straight, right) if right >= 0 else None
         return None if exchanged is None or left < 0 else Instruction(exchanged, left)
-    if part.kernel is power and not begins and part.sources[0] == SO_FAR and part.sources[1] >= 0:
+    if part.kernel is power and part.sources[1] >= 0 and (begins or part.sources[0] == SO_FAR):
         exponent = constants[part.sources[1]]
         two = exponent is not None and is_float32(exponent) and exponent.ndim == 0 and exponent.item() == 2
         return Instruction(Kind.SQUARE) if two else None

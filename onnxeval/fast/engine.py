@@ -14,6 +14,9 @@ from onnxeval.fast.interface import fingerprint
 #: The environment variable that turns them off (0) or names the instruction set: see `native`.
 VARIABLE = "ONNXEVAL_NATIVE"
 
+#: How a compiled kernel uses a buffer, as in bindings.h: it writes it without reading, or reads and writes.
+WRITTEN, UPDATED = 2, 4
+
 _OFF = "0"
 _BEST = ("", "1")
 

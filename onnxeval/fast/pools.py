@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
 from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
@@ -19,6 +20,9 @@ from onnxeval.registry import Kernel
 
 #: Taps on an axis, and elements of padding, that the compiled kernel makes room for.
 _MOST = 1 << 16
+
+#: Shapes of planes whose counts are remembered.
+_MOST_PLANS = 256
 
 _OF_WINDOWS = ("auto_pad", "pads", "strides", "dilations", "ceil_mode")
 
@@ -44,6 +48,7 @@ def bind_max_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> 
 
     pooled = _pool(attributes, counted)
 
+    @replayable
     def pool(x: Tensor, *, allocate: Allocate, **given: Any) -> Any:
         result = pooled(x, allocate)
         return max_pool(x, allocate=allocate, **given) if result is None else result
@@ -64,6 +69,7 @@ def bind_average_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any])
 
     pooled = _pool(attributes, counted)
 
+    @replayable
     def pool(x: Tensor, *, allocate: Allocate, **given: Any) -> Tensor:
         result = pooled(x, allocate)
         return average_pool(x, allocate=allocate, **given) if result is None else result
@@ -77,17 +83,24 @@ def bind_global_average_pool(_: Sequence[Tensor | None], _attributes: Mapping[st
     kernels = native()
     assert kernels is not None
 
+    @replayable
     def pool(x: Tensor) -> Tensor:
         if not is_float32(x) or x.ndim not in (3, 4) or not x.size or max(x.shape[2:]) > _MOST:
             return global_average_pool(x)
         height, width = x.shape[2:] if x.ndim == 4 else (1, x.shape[2])
-        counts = np.array([[height], [width]], np.float32)
+        counts = _whole_counts(height, width)
         result = np.empty((*x.shape[:2], 1, 1), np.float32)
         planes = contiguous(x).reshape(*x.shape[:2], height, width)
         kernels.pool(planes, result, counts[0], counts[1], height, width, 1, 1, 1, 1, 0, 0)
         return result.reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
 
     return pool
+
+
+@lru_cache(_MOST_PLANS)
+def _whole_counts(height: int, width: int) -> Tensor:
+    """How many elements one window over a plane sees along each axis."""
+    return np.array([[height], [width]], np.float32)
 
 
 def _pool(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
 from onnxeval.fast.activations import IDENTITY, Activation
 from onnxeval.fast.engine import native
@@ -141,6 +141,7 @@ def bind_matmul(constants: Sequence[Tensor | None], attributes: Mapping[str, Any
     """MatMul of two stacks of matrices."""
     product = MatrixProduct(constants, attributes)
 
+    @replayable
     def multiplied(a: Tensor, b: Tensor) -> Tensor:
         result = product(a, b)
         return matmul(a, b) if result is None else result
@@ -153,6 +154,7 @@ def bind_gemm(constants: Sequence[Tensor | None], attributes: Mapping[str, Any])
     """Gemm: ``beta`` C is added where the product is stored."""
     product = GeneralProduct(constants, attributes)
 
+    @replayable
     def multiplied(a: Tensor, b: Tensor, c: Tensor | None, **given: Any) -> Tensor:
         result = product(a, b, c, **given)
         return gemm(a, b, c, **given) if result is None else result

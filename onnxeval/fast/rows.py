@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import FLOAT32, contiguous, is_float32
 from onnxeval.fast.engine import native
 from onnxeval.ops._axes import normalise_axis
@@ -28,6 +28,7 @@ def _softmax(readable: Kernel, *, logarithm: bool, to_end: bool) -> Callable[...
         kernels = native()
         assert kernels is not None
 
+        @replayable
         def rows(x: Tensor, *, axis: int) -> Tensor:
             if not is_float32(x) or not x.size or not -x.ndim <= axis < x.ndim:
                 return readable(x, axis=axis)  # type: ignore[no-any-return]
@@ -57,6 +58,7 @@ def bind_layer_normalization(_constants: Sequence[Tensor | None], _attributes: M
     kernels = native()
     assert kernels is not None
 
+    @replayable
     def rows(
         x: Tensor, scale: Tensor, bias: Tensor | None, *, axis: int, epsilon: float, stash_type: int
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -80,6 +82,7 @@ def bind_rms_normalization(_constants: Sequence[Tensor | None], _attributes: Map
     kernels = native()
     assert kernels is not None
 
+    @replayable
     def rows(x: Tensor, scale: Tensor, *, axis: int, epsilon: float, stash_type: int) -> Tensor:
         if not _suits(x, scale, None, axis, stash_type):
             return rms_normalization(x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)

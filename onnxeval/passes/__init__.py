@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from onnxeval.passes._rewrite import Known, Pass, with_bodies
 from onnxeval.passes._shapes import decided_by_shapes
-from onnxeval.passes.bind_movements import bound_movement
+from onnxeval.passes.bind_movements import bound_movement, is_movement
 from onnxeval.passes.drop_identities import drop_identities
 from onnxeval.passes.fold_affine import fold_affine
 from onnxeval.passes.fold_constants import fold_constants
@@ -26,7 +26,7 @@ from onnxeval.passes.specialise import specialise
 from onnxeval.passes.use_native import use_native
 from onnxeval.plan import Plan
 
-__all__ = ["PASSES", "Known", "bound_movement", "decided_by_shapes", "optimise", "specialise"]
+__all__ = ["PASSES", "Known", "bound_movement", "decided_by_shapes", "is_movement", "optimise", "specialise"]
 
 #: What makes other steps of steps.
 REWRITES: tuple[Pass, ...] = (

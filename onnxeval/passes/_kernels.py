@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.fast import is_replayable
 from onnxeval.registry import Kernel
 
 
@@ -17,6 +18,10 @@ class OverLastAxis:
 
     kernel: Kernel
     spelled: Kernel
+
+    @property
+    def is_replayable(self) -> bool:
+        return is_replayable(self.kernel) and is_replayable(self.spelled)
 
     def __call__(self, x: Tensor, scale: Tensor, *rest: Tensor, **attributes: Any) -> Any:
         kernel = self.kernel if x.shape[-1:] == scale.shape else self.spelled

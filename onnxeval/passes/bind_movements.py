@@ -23,19 +23,34 @@ def bound_movement(step: Step, constants: Mapping[str, Tensor], types: Mapping[s
             return _reshape(result.shape)
         case "Slice" if all(name in constants for name in step.inputs[1:] if name):
             return _slice(step, constants, len(source.shape))
+        case "Transpose":
+            order = step.attributes.get("perm")
+            return _movement(lambda x, *_, **__: x.transpose(order))
+        case "Identity":
+            return _movement(lambda x, *_, **__: x)
         case "Gather" if step.inputs[1] in constants and constants[step.inputs[1]].ndim == 0:
             before = step.attributes["axis"] % len(source.shape)
             return _at((*(slice(None),) * before, int(constants[step.inputs[1]])))
     return None
 
 
+def is_movement(kernel: Kernel | None) -> bool:
+    """Whether a kernel is one of those: it makes a view where there is one, and looks at no element."""
+    return bool(getattr(kernel, "is_movement", False))
+
+
+def _movement(kernel: Kernel) -> Kernel:
+    vars(kernel)["is_movement"] = True
+    return kernel
+
+
 def _reshape(shape: tuple[Any, ...]) -> Kernel:
-    return lambda x, *_, **__: x.reshape(shape)
+    return _movement(lambda x, *_, **__: x.reshape(shape))
 
 
 def _at(index: tuple[Any, ...]) -> Kernel:
     # The ellipsis keeps a single element an array
-    return lambda x, *_, **__: x[*index, ...]
+    return _movement(lambda x, *_, **__: x[*index, ...])
 
 
 def _slice(step: Step, constants: Mapping[str, Tensor], rank: int) -> Kernel | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replacement
@@ -52,6 +52,8 @@ class QuickChain:
     chain: Chain
     head: FusedHead | None
     tail: ElementChain | None
+    interrupt: Callable[[], None]
+    is_replayable: ClassVar[bool] = True
 
     def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Any:
         done, result = 0, None
@@ -59,12 +61,15 @@ class QuickChain:
             with suppress(Exception):  # the parts say which of them fails, and of what
                 result = self.head(*inputs, **supplied)
             if result is None:
+                self.interrupt()
                 return self.chain(*inputs, **supplied)
             done = self.head.length
         if self.tail is not None:
             further = self.tail(inputs, result)
             if further is not None:
                 done, result = self.tail.stop, further
+        if done < len(self.chain.parts):  # some of which write into the result so far
+            self.interrupt()
         return self.chain.go_on(done, result, inputs, NOTHING if done else supplied)
 
 
@@ -73,6 +78,8 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
     from onnxeval.fast.chains import fused_head
     from onnxeval.fast.elementwise import element_chain
 
+    kernels = native()
+    assert kernels is not None
     head = fused_head(chain.parts, constants)
     parts = []
     for part in chain.parts:
@@ -84,4 +91,4 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
         parts.append(part if kernel is None or part.quick is not part.kernel else replace(part, quick=kernel))
     quick = Chain(tuple(parts))
     tail = element_chain(parts, constants, 0 if head is None else head.length)
-    return quick if head is None and tail is None else QuickChain(quick, head, tail)
+    return quick if head is None and tail is None else QuickChain(quick, head, tail, kernels.interrupt)

@@ -1,0 +1,207 @@
+"""A tape of small values, replayed: each keeps its memory from run to run.
+
+What compiled kernels were called with stays true then, so that a stretch of them is one call; and a view stays the view
+it is. Steps that run in NumPy run as ever, and their results are copied to where the others read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from onnxeval.dtypes import Tensor
+from onnxeval.fast import is_replayable
+from onnxeval.fast.engine import UPDATED, WRITTEN, native
+from onnxeval.limits import Run
+from onnxeval.passes import is_movement
+from onnxeval.tape import Row, Tape
+from onnxeval.values import TensorType, Value
+
+#: Bytes that all values of a plan may keep.
+_MOST_MEMORY = 1 << 24
+
+
+class _Entry(NamedTuple):
+    """What one step of a run is: a stretch of compiled calls, or a row of the tape and where its results go."""
+
+    stretch: Callable[[], None] | None
+    row: Row | None
+    kept: tuple[tuple[int, Tensor | None], ...]  # the places of its results, and their memory where that is kept
+
+
+class Replay:
+    """Runs of one tape, one at a time. Make it with `replay_of`."""
+
+    def __init__(self, tape: Tape, inputs: Mapping[str, Tensor], values: list[Value], entries: list[_Entry]) -> None:
+        self._tape = tape
+        self._inputs = list(inputs.items())
+        self._values = values
+        self._entries = entries
+        self._results = [(name, tape.places[name]) for name in tape.plan.outputs]
+        self._lock = Lock()
+        #: Whether all is done by compiled kernels, which raise no floating-point warnings.
+        self.is_compiled = all(entry.row is None for entry in entries)
+
+    def execute(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value] | None:
+        """Every output of the plan, by name, in its order; None where another thread is at it."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            run.count(self._tape.plan)
+            for name, own in self._inputs:
+                own[...] = feeds[name]  # an array, as the kind says
+            values = self._values
+            for stretch, row, kept in self._entries:
+                if stretch is not None:
+                    stretch()
+                    continue
+                assert row is not None
+                for (place, memory), result in zip(kept, self._tape.outputs_of(row, values, run), strict=True):
+                    if memory is None:
+                        values[place] = result
+                    elif result is not memory:
+                        memory[...] = result
+            return {name: _copied(values[place]) for name, place in self._results}
+        finally:
+            self._lock.release()
+
+
+def replay_of(tape: Tape, types: Mapping[str, TensorType], feeds: Mapping[str, Value], run: Run) -> Replay | None:
+    """The replay for inputs of the kind that these feeds are of; None where it would not pay.
+
+    ``types`` are those that values always have for this kind. The steps run, and what they raise is raised.
+    """
+    kernels = native()
+    inputs = {name: np.array(value, order="C") for name, value in feeds.items() if _is_plain(value)}
+    size = sum(each.nbytes for each in inputs.values()) + sum(map(_bytes_of, types.values()))
+    if kernels is None or len(inputs) < len(feeds) or size > _MOST_MEMORY + tape.constant_bytes:
+        return None
+    builder = _Builder(tape, types, kernels, run)
+    for name, own in inputs.items():
+        builder.values[tape.places[name]] = own
+    for row in tape.rows:
+        builder.add(row)
+    return Replay(tape, inputs, builder.values, builder.entries()) if builder.stretches else None
+
+
+class _Builder:
+    def __init__(self, tape: Tape, types: Mapping[str, TensorType], kernels: Any, run: Run) -> None:
+        self.tape = tape
+        self.types = types
+        self.kernels = kernels
+        self.run = run
+        self.values: list[Value] = tape.blank.copy()
+        self.stretches = 0
+        self._steps: list[Any] = []  # recordings and rows
+        self._pinned: set[int] = set()  # the places whose memory others rely on
+
+    def add(self, row: Row) -> None:
+        """Run a row, and note how it is to run again."""
+        step = row.step
+        is_fixed = row.kernel is not None and all(name in self.types for name in (*step.inputs, *step.outputs) if name)
+        if is_fixed and is_movement(row.kernel):
+            outputs = self.tape.outputs_of(row, self.values, self.run)
+            given = [self.values[place] for place in row.inputs]
+            moved = isinstance(outputs[0], np.ndarray) and any(_shares(outputs[0], each) for each in given)
+            self._settle(row, outputs, None if moved else row)
+        elif is_fixed and is_replayable(row.kernel):
+            (first, before), (second, outputs) = self._recorded(row), self._recorded(row)
+            if first.is_whole and second.is_whole and _is_all(first.spans(), second.spans(), before, outputs):
+                self._settle(row, outputs, second)
+            else:
+                self._settle(row, outputs, row)
+        else:
+            self._settle(row, self.tape.outputs_of(row, self.values, self.run), row)
+
+    def _recorded(self, row: Row) -> tuple[Any, tuple[Value, ...]]:
+        with self.kernels.Recording() as recording:
+            outputs = self.tape.outputs_of(row, self.values, self.run)
+        return recording, outputs
+
+    def _settle(self, row: Row, outputs: tuple[Value, ...], again: Any) -> None:
+        for place, value in zip(row.outputs, outputs, strict=True):
+            self.values[place] = value
+        if again is not row:
+            self._pinned.update(row.inputs)
+        if again is None:
+            return
+        if again is not row:
+            self.stretches += 1
+            if self._steps and not isinstance(self._steps[-1], Row):
+                self._steps[-1].take(again)
+                return
+        self._steps.append(again)
+
+    def entries(self) -> list[_Entry]:
+        """What a run does."""
+        return [
+            _Entry(None, each, tuple((place, self._kept(place)) for place in each.outputs))
+            if isinstance(each, Row)
+            else _Entry(each.run, None, ())
+            for each in self._steps
+        ]
+
+    def _kept(self, place: int) -> Tensor | None:
+        value = self.values[place]
+        return value if place in self._pinned and isinstance(value, np.ndarray) else None
+
+
+def _is_all(first: Any, second: Any, before: tuple[Value, ...], outputs: tuple[Value, ...]) -> bool:
+    """Whether the calls of a step, recorded twice, are all that it does.
+
+    Memory that it made for itself lies elsewhere the second time, as the first is still held. So what calls read is
+    memory of inputs and constants where it lies in the same place, or what calls before wrote; and so are the results.
+    """
+    if len(first) != len(second):
+        return False
+    written: list[tuple[int, int]] = []
+
+    def is_written(low: int, high: int) -> bool:
+        return any(start <= low and high <= end for start, end in written)
+
+    for one, two in zip(first, second, strict=True):
+        if len(one) != len(two):
+            return False
+        results = []
+        for (was, _, _), (address, length, how) in zip(one, two, strict=True):
+            if how & WRITTEN:
+                results.append((address, address + length))
+            elif not is_written(address, address + length) and (was != address or how & UPDATED):
+                return False
+        written += results
+    return all(
+        value is None
+        or (
+            isinstance(value, np.ndarray)
+            and (is_written(*byte_bounds(value)) or (isinstance(was, np.ndarray) and _lies_as(was, value)))
+        )
+        for was, value in zip(before, outputs, strict=True)
+    )
+
+
+def _lies_as(one: Tensor, other: Tensor) -> bool:
+    return byte_bounds(one) == byte_bounds(other)
+
+
+def _shares(result: Tensor, value: Value) -> bool:
+    return isinstance(value, np.ndarray) and np.may_share_memory(result, value)
+
+
+def _is_plain(value: Value) -> bool:
+    return type(value) is np.ndarray and not value.dtype.hasobject
+
+
+def _copied(value: Value) -> Value:
+    """What the caller may keep."""
+    return value.copy() if type(value) is np.ndarray and not value.dtype.hasobject else value
+
+
+def _bytes_of(kind: TensorType) -> int:
+    size = 0 if kind.dtype is None else kind.dtype.itemsize
+    for each in kind.shape or ():
+        size *= each if isinstance(each, int) else 1
+    return size

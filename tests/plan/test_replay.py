@@ -1,0 +1,223 @@
+"""Runs that are replayed give what the same runs give step by step, whatever numbers come."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conformance.test_conformance import CASES, KNOWN_FAILURES, RANDOM, assert_same
+from onnx import numpy_helper, parser
+
+import onnxeval
+from onnxeval.dtypes import is_float
+from onnxeval.fast import replayable
+from onnxeval.fast.engine import native
+from onnxeval.limits import Run
+from onnxeval.replay import replay_of
+from onnxeval.tape import Tape
+from onnxeval.values import TensorType
+
+pytestmark = pytest.mark.skipif(native() is None, reason="the compiled kernels are not built, or turned off")
+
+#: Runs until a plan is specialised and taped; the next ones are replays.
+SETTLED = 5
+
+
+def model(body: str, inputs: str, outputs: str = "float[M,N] y", constants: dict | None = None) -> onnxeval.Model:
+    proto = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g ({inputs}) => ({outputs}) {{ {body} }}')
+    for name, value in (constants or {}).items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    return onnxeval.load(proto)
+
+
+def replays(loaded: onnxeval.Model) -> list:
+    return [kept.replay for each in loaded._adaptives.values() for kept in each._kinds.values() if kept.replay]
+
+
+def shuffled(value, rng):
+    if not isinstance(value, np.ndarray) or not is_float(value.dtype):
+        return value
+    return rng.permuted(value.ravel()).reshape(value.shape)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n, c in CASES.items() if c.kind == "node" and n not in RANDOM | KNOWN_FAILURES.keys())
+)
+def test_other_numbers_replayed(name):
+    case = CASES[name]
+    loaded = onnxeval.load(case.model)
+    inputs, wanted = next(case.data_sets)
+    feeds = dict(zip([entry.name for entry in loaded.inputs], inputs, strict=False))
+    rng = np.random.default_rng(0)
+    for _ in range(SETTLED):
+        loaded.run(feeds)
+    if not replays(loaded):
+        return
+    for turn in range(4):
+        given = feeds if turn % 2 else {key: shuffled(value, rng) for key, value in feeds.items()}
+        try:
+            expected = loaded.run(given, reference=True)
+        except onnxeval.OnnxEvalError:
+            with pytest.raises(onnxeval.OnnxEvalError):
+                loaded.run(given)
+            continue
+        for got, other in zip(loaded.run(given).values(), expected.values(), strict=True):
+            assert_same(got, other, case)
+    for got, other in zip(loaded.run(feeds).values(), wanted, strict=True):
+        assert_same(got, other, case)
+
+
+CHAIN = (
+    "p = MatMul (x, w) q = Add (p, c) r = Relu (q) s = Transpose (r) t = Transpose (s) u = Sub (t, x) y = Mul (u, r)"
+)
+
+
+def chain() -> onnxeval.Model:
+    rng = np.random.default_rng(1)
+    constants = {"w": rng.standard_normal((6, 6)).astype(np.float32), "c": np.float32(range(6))}
+    return model(CHAIN, "float[M,N] x", constants=constants)
+
+
+def test_all_compiled_steps_are_one_call():
+    loaded = chain()
+    rng = np.random.default_rng(2)
+    for _ in range(SETTLED + 3):
+        x = rng.standard_normal((4, 6)).astype(np.float32)
+        wanted = loaded.run({"x": x}, reference=True)["y"]
+        np.testing.assert_allclose(loaded.run({"x": x})["y"], wanted, rtol=1e-5, atol=1e-6)
+    (replay,) = replays(loaded)
+    assert replay.is_compiled
+
+
+def test_results_belong_to_the_caller():
+    loaded = chain()
+    x = np.ones((4, 6), np.float32)
+    kept = [loaded.run({"x": x + turn})["y"] for turn in range(SETTLED + 3)]
+    for turn, result in enumerate(kept):
+        np.testing.assert_allclose(result, loaded.run({"x": x + turn}, reference=True)["y"], rtol=1e-5)
+        result[:] = np.nan
+    assert np.isfinite(loaded.run({"x": x})["y"]).all()
+
+
+@pytest.mark.parametrize("layout", ["reversed", "transposed", "read-only"])
+def test_feeds_lie_in_memory_as_they_like(layout):
+    loaded = chain()
+    x = np.random.default_rng(3).standard_normal((6, 6)).astype(np.float32)
+    for _ in range(SETTLED):
+        loaded.run({"x": x})
+    other = x[::-1, ::-1] if layout == "reversed" else x.T
+    if layout == "read-only":
+        other = x.copy()
+        other.flags.writeable = False
+    wanted = loaded.run({"x": other}, reference=True)["y"]
+    np.testing.assert_allclose(loaded.run({"x": other})["y"], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_an_output_that_is_an_input():
+    loaded = model("y = Identity (x) z = Exp (x)", "float[N] x", "float[N] y, float[N] z")
+    for turn in range(SETTLED + 2):
+        x = np.float32([turn, 1])
+        y = loaded.run({"x": x})["y"]
+        assert y.tolist() == [turn, 1]
+
+
+def test_several_threads():
+    loaded = chain()
+    rng = np.random.default_rng(4)
+    feeds = [{"x": rng.standard_normal((4, 6)).astype(np.float32)} for _ in range(4)]
+    wanted = [loaded.run(each, reference=True)["y"] for each in feeds]
+    wrong = []
+
+    def runs(which: int) -> None:
+        results = [loaded.run(feeds[which])["y"] for _ in range(200)]
+        wrong.extend(which for result in results if not np.allclose(result, wanted[which], rtol=1e-4, atol=1e-5))
+
+    threads = [threading.Thread(target=runs, args=(which,)) for which in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_errors_while_replaying_have_their_place():
+    loaded = model("e = Exp (x) y = Gather (e, i)", "float[N] x, int64[M] i", "float[M] y")
+    x = np.float32([0, 1, 2])
+    for index in (0, 1, 2, 0, 1, 2):
+        loaded.run({"x": x, "i": np.array([index])})
+    with pytest.raises(onnxeval.NodeError, match="Gather"):
+        loaded.run({"x": x, "i": np.array([3])})
+    assert loaded.run({"x": x, "i": np.array([0])})["y"].tolist() == [1]
+
+
+def made_of(kernel) -> object:
+    """The replay of a plan of one step, which runs this kernel."""
+    plan = model("y = Exp (x)", "float[N] x", "float[N] y").plan()
+    step = plan.steps[0].running(kernel)
+    x = np.float32([1, 2, 3])
+    types = {name: TensorType(x.dtype, x.shape) for name in (*step.inputs, *step.outputs)}
+    tape = Tape(replace(plan, steps=(step,)), types)
+    return replay_of(tape, types, {"x": x}, Run())
+
+
+KERNELS = native()
+
+
+@replayable
+def plain(x, **_):
+    result = np.empty(x.shape, np.float32)
+    KERNELS.activate(x, result, 10, 0.0, 0.0)
+    return result
+
+
+@replayable
+def of_a_copy(x, **_):
+    result = np.empty(x.shape, np.float32)
+    KERNELS.activate(x + 1, result, 10, 0.0, 0.0)
+    return result
+
+
+@replayable
+def changed_afterwards(x, **_):
+    return plain(x) + 1
+
+
+@replayable
+def interrupted(x, **_):
+    result = plain(x)
+    result += 1
+    KERNELS.interrupt()
+    return result
+
+
+@replayable
+def through_its_own_memory(x, **_):
+    between, result = np.empty((2, *x.shape), np.float32)
+    KERNELS.activate(x, between, 10, 0.0, 0.0)
+    KERNELS.activate(between, result, 15, 0.0, 0.0)
+    return result
+
+
+@pytest.mark.parametrize("kernel", [plain, through_its_own_memory])
+def test_what_is_replayed(kernel):
+    replay = made_of(kernel)
+    assert replay.is_compiled
+    x = np.float32([3, 0, 1])
+    (result,) = replay.execute({"x": x}, Run()).values()
+    np.testing.assert_array_equal(result, kernel(x))
+
+
+@pytest.mark.parametrize("kernel", [of_a_copy, changed_afterwards, interrupted])
+def test_what_is_not_replayed(kernel):
+    assert made_of(kernel) is None
+
+
+def test_one_run_at_a_time():
+    replay = made_of(plain)
+    with replay._lock:
+        assert replay.execute({"x": np.zeros(3, np.float32)}, Run()) is None
+
+
+def test_recordings_do_not_nest():
+    with KERNELS.Recording(), pytest.raises(RuntimeError, match="records already"), KERNELS.Recording():
+        pass
