@@ -28,6 +28,7 @@ KERNELS = (
     "integers",
     "patches",
     "pooling",
+    "quantized_lstm",
     "recurrent",
     "rows",
     "table",

@@ -84,6 +84,21 @@ def lstm(
     backwards: bytes,
     /,
 ) -> None: ...
+def quantized_lstm(
+    x: Tensor,
+    into: tuple[Integers, ...],
+    across: tuple[Integers, ...],
+    into_scales: Tensor,
+    across_scales: Tensor,
+    bias: Tensor | None,
+    initial_state: Tensor | None,
+    initial_memory: Tensor | None,
+    outputs: Tensor,
+    last_state: Tensor,
+    last_memory: Tensor,
+    backwards: bytes,
+    /,
+) -> None: ...
 def pool(
     x: Tensor,
     out: Tensor,

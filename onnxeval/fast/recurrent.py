@@ -12,7 +12,7 @@ from onnxeval.fast import replaces
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
 from onnxeval.fast.activations import IDENTITY
 from onnxeval.fast.engine import native
-from onnxeval.fast.integers import dynamically_quantized, packed_integers
+from onnxeval.fast.integers import packed_integers
 from onnxeval.ops.contrib.dynamic_quantize_lstm import dynamic_quantize_lstm
 from onnxeval.ops.rnn.lstm import lstm
 from onnxeval.registry import Kernel
@@ -64,6 +64,7 @@ def bind_dynamic_quantize_lstm(constants: Sequence[Tensor | None], attributes: M
     if weights is None or recurrence is None:
         return None
     backwards = _backwards(attributes, weights, recurrence)
+    features = weights.shape[1] if weights.ndim == 3 else 0
     directions, hidden, width = recurrence.shape if recurrence.ndim == 3 else (0, 0, 1)
     if backwards is None or weights.shape[::2] != (directions, width) or width != 4 * hidden:
         return None
@@ -74,22 +75,19 @@ def bind_dynamic_quantize_lstm(constants: Sequence[Tensor | None], attributes: M
 
     def stepped(x: Tensor, w: Tensor, r: Tensor, *rest: Any, **given: Any) -> Any:
         bias, lengths, initial_h, initial_c, peepholes = rest[:5]
-        states = _states(x, w.shape[1], directions, hidden, (initial_h, initial_c), bias)
-        codes = None if states is None else dynamically_quantized(x)
-        if states is None or codes is None or lengths is not None or peepholes is not None:
+        fits = is_float32(x) and x.ndim == 3 and x.shape[2] == features and x.size
+        if not fits or lengths is not None or peepholes is not None:
             return dynamic_quantize_lstm(x, w, r, *rest, **given)
-        steps, batch, features = x.shape
-        biases = _biases(bias, directions, hidden)
-        rows, scale, zero = codes
-        zeros = np.full(steps * batch, zero, np.int32)
-        projected = np.empty((directions, steps, batch, width), np.float32)
-        for d, matrix in enumerate(into):
-            target = projected[d].reshape(steps * batch, width)
-            rows = rows.reshape(steps * batch, features)
-            kernels.multiply_integers(rows, zeros, matrix, target, scale, into_scale[d], biases[d])
+        steps, batch, _ = x.shape
+        shape = (directions, batch, hidden)
+        for value, expected in ((bias, (directions, 8 * hidden)), (initial_h, shape), (initial_c, shape)):
+            if value is not None and not (is_float32(value) and value.shape == expected):
+                return dynamic_quantize_lstm(x, w, r, *rest, **given)
+        starts = [None if value is None else contiguous(value) for value in (bias, initial_h, initial_c)]
         outputs = np.empty((steps, directions, batch, hidden), np.float32)
-        kernels.lstm(projected, across, across_scale, *states, outputs, backwards)
-        return outputs, *states
+        last = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        kernels.quantized_lstm(x, into, across, into_scale, across_scale, *starts, outputs, *last, backwards)
+        return outputs, *last
 
     return stepped
 

@@ -1,4 +1,4 @@
-"""LSTM in one call, of floats and of integers: at one with the readable kernels."""
+"""LSTM in one call: at one with the readable kernel."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxeval.fast import replacement
-from onnxeval.ops.contrib.dynamic_quantize_lstm import dynamic_quantize_lstm
 from onnxeval.ops.rnn.lstm import lstm
 
 PLAIN = {"activations": None, "activation_alpha": None, "activation_beta": None, "clip": None, "input_forget": 0}
@@ -41,31 +40,6 @@ def test_lstm_is_the_readable_one(tier, direction, data):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
     for before, after in zip(kept, states, strict=True):
         assert before is after is None or np.array_equal(before, after)
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
-def test_the_quantized_one_is_the_readable_one(tier, direction, data):
-    directions = 2 if direction == "bidirectional" else 1
-    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    x, bias, states, features, hidden = drawn(data, rng, directions)
-    dtype = data.draw(st.sampled_from([np.int8, np.uint8]))
-    info = np.iinfo(dtype)
-    w = rng.integers(info.min, info.max + 1, (directions, features, 4 * hidden)).astype(dtype)
-    r = rng.integers(info.min, info.max + 1, (directions, hidden, 4 * hidden)).astype(dtype)
-    columns = (directions, 4 * hidden) if data.draw(st.booleans()) else (directions,)
-    scales = [(rng.random(columns) / 100 + 0.001).astype(np.float32) for _ in range(2)]
-    zeros = [rng.integers(0, 10, columns).astype(dtype) for _ in range(2)]
-    attributes = {"direction": direction, "hidden_size": hidden}
-    inputs = (x, w, r, bias, None, *states, None, scales[0], zeros[0], scales[1], zeros[1])
-    kernel = replacement(dynamic_quantize_lstm, [None, w, r, *[None] * 5, *inputs[8:]], attributes)
-    results = zip(kernel(*inputs, **attributes), dynamic_quantize_lstm(*inputs, **attributes), strict=True)
-    for got, wanted in results:
-        assert got.shape == wanted.shape
-        # a state just between two of 255 steps may be rounded to either
-        np.testing.assert_allclose(got, wanted, atol=0.1)
-        assert np.median(np.abs(got - wanted)) < 1e-3
 
 
 def test_what_is_not_finite_is_seen(tier, rng):

@@ -87,6 +87,7 @@ PyObject *py_multiply(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_convolve(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_multiply_integers(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_lstm(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_quantized_lstm(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_pool(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_chain(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_activate(PyObject *, PyObject *const *, Py_ssize_t);

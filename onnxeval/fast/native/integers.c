@@ -41,13 +41,30 @@ INLINE void word_tile(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long 
         store_words(to + i * to_row + j * LANES, sum[i][j]);
 }
 
+/* One row alone: twice as many sums, so that none waits for the one before it. */
+INLINE void word_row(const int32_t *a, const int32_t *b, long groups, int32_t *to, const int vectors) {
+    Integers even[TILE_VECTORS], odd[TILE_VECTORS];
+    UNROLL for (int j = 0; j < vectors; j++) even[j] = odd[j] = (Integers){0};
+    for (; groups > 1; groups -= 2, a += 2, b += 2 * vectors * LANES) {
+        UNROLL for (int j = 0; j < vectors; j++) {
+            even[j] = multiply_add(even[j], all_words(a[0]), load_words(b + j * LANES));
+            odd[j] = multiply_add(odd[j], all_words(a[1]), load_words(b + (vectors + j) * LANES));
+        }
+    }
+    UNROLL for (int j = 0; j < vectors; j++) {
+        if (groups) even[j] = multiply_add(even[j], all_words(a[0]), load_words(b + j * LANES));
+        store_words(to + j * LANES, even[j] + odd[j]);
+    }
+}
+
 #define TILES(vectors) \
-    static void tiles_##vectors(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long groups, int32_t *to, long rows) { \
+    static void tiles_##vectors(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long groups, int32_t *to, ptrdiff_t to_row, \
+                                long rows) { \
         switch (rows) { \
-            case 1: word_tile(a, a_row, b, groups, to, PANEL, 1, vectors); return; \
-            case 2: word_tile(a, a_row, b, groups, to, PANEL, 2, vectors); return; \
-            case 3: word_tile(a, a_row, b, groups, to, PANEL, 3, vectors); return; \
-            default: word_tile(a, a_row, b, groups, to, PANEL, 4, vectors); \
+            case 1: word_row(a, b, groups, to, vectors); return; \
+            case 2: word_tile(a, a_row, b, groups, to, to_row, 2, vectors); return; \
+            case 3: word_tile(a, a_row, b, groups, to, to_row, 3, vectors); return; \
+            default: word_tile(a, a_row, b, groups, to, to_row, 4, vectors); \
         } \
     }
 TILES(1)
@@ -56,6 +73,24 @@ TILES(2)
 TILES(3)
 #endif
 #define BLOCK_ROWS 4
+
+/* Up to BLOCK_ROWS rows times the columns of one panel. */
+static void panel_sums(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *b, long panel, int32_t *to, ptrdiff_t to_row,
+                       long rows) {
+    const long groups = CEIL_DIV(b->k, GROUP), vectors = CEIL_DIV(MINIMUM(PANEL, b->n - panel * PANEL), LANES);
+    const int32_t *words = b->words + panel * PANEL * groups;
+    if (vectors == 1) tiles_1(a, a_row, words, groups, to, to_row, rows);
+    else if (vectors == 2) tiles_2(a, a_row, words, groups, to, to_row, rows);
+#if TILE_VECTORS == 3
+    else tiles_3(a, a_row, words, groups, to, to_row, rows);
+#endif
+}
+
+void NAMED(multiply_words)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *b, int32_t *to, ptrdiff_t to_row, long rows) {
+    for (long panel = 0; panel * PANEL < b->n; panel++)
+        for (long i = 0; i < rows; i += BLOCK_ROWS)
+            panel_sums(a + i * a_row, a_row, b, panel, to + panel * PANEL + i * to_row, to_row, MINIMUM(BLOCK_ROWS, rows - i));
+}
 
 typedef struct {
     const IntegerProduct *p;
@@ -92,16 +127,10 @@ static void integers_task(void *context, long ticket) {
     const long last = MINIMUM(p->m, units * (rows_part + 1) / job->row_parts * BLOCK_ROWS);
     int32_t raw[BLOCK_ROWS * PANEL];
     for (long panel = job->panels * part / job->panel_parts; panel < job->panels * (part + 1) / job->panel_parts; panel++) {
-        const long j0 = panel * PANEL, columns = MINIMUM(PANEL, p->b->n - j0), vectors = CEIL_DIV(columns, LANES);
-        const int32_t *b = p->b->words + j0 * job->groups;
+        const long j0 = panel * PANEL, columns = MINIMUM(PANEL, p->b->n - j0);
         for (long i = first; i < last; i += BLOCK_ROWS) {
             const long rows = MINIMUM(BLOCK_ROWS, last - i);
-            const int32_t *a = job->words + i * job->groups;
-            if (vectors == 1) tiles_1(a, job->groups, b, job->groups, raw, rows);
-            else if (vectors == 2) tiles_2(a, job->groups, b, job->groups, raw, rows);
-#if TILE_VECTORS == 3
-            else tiles_3(a, job->groups, b, job->groups, raw, rows);
-#endif
+            panel_sums(job->words + i * job->groups, job->groups, p->b, panel, raw, PANEL, rows);
             for (long u = 0; u < rows; u++) finish_row(job, raw + u * PANEL, i + u, j0, columns);
         }
     }

@@ -4,6 +4,7 @@
 
 #include "vector.h"
 
+typedef uint32_t Unsigned __attribute__((vector_size(LANES * 4)));
 typedef int32_t LooseWords __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 INLINE Integers load_words(const int32_t *p) { return *(const LooseWords *)p; }
 INLINE void store_words(int32_t *p, Integers v) { *(LooseWords *)p = v; }

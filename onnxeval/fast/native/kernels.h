@@ -164,6 +164,20 @@ typedef struct {
     float *outputs;                  /* (steps, directions, batch, hidden) */
 } Lstm;
 
+/* DynamicQuantizeLSTM with the usual activations: gates in the order input, output, forget, cell. */
+typedef struct {
+    long steps, directions, batch, features, hidden;
+    const float *x;                     /* (steps, batch, features), strides count elements and may be anything */
+    ptrdiff_t x_time, x_row, x_step;
+    const unsigned char *backwards;     /* of each direction: whether time runs backwards */
+    const IntegerMatrix *const *into, *const *across; /* of each direction: (features or hidden, 4 * hidden) */
+    const float *into_scales, *across_scales;         /* (directions, 4 * hidden) */
+    const float *bias;                  /* (directions, 8 * hidden): of the input, of the state; NULL where there is none */
+    const float *initial_state, *initial_memory;      /* (directions, batch, hidden); NULL for zeros */
+    float *last_state, *last_memory;
+    float *outputs;                     /* (steps, directions, batch, hidden) */
+} QuantizedLstm;
+
 typedef struct {
     const char *name;
     /* 0, or -1 where there is not enough memory. */
@@ -179,6 +193,7 @@ typedef struct {
     void (*pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
     int (*multiply_integers)(const IntegerProduct *);
     int (*run_lstm)(const Lstm *);
+    int (*run_quantized_lstm)(const QuantizedLstm *);
     int (*pool)(const Pool *);
     void (*run_chain)(const ElementChain *);
     void (*activate)(const Activation *, const float *x, float *y, long n);

@@ -85,6 +85,7 @@ static PyMethodDef methods[] = {
     {"convolve", FAST(py_convolve)},
     {"multiply_integers", FAST(py_multiply_integers)},
     {"lstm", FAST(py_lstm)},
+    {"quantized_lstm", FAST(py_quantized_lstm)},
     {"pool", FAST(py_pool)},
     {"run_chain", FAST(py_run_chain)},
     {"activate", FAST(py_activate)},

@@ -17,6 +17,7 @@ const Kernels NAMED(kernels) = {
     .pack_integers = NAMED(pack_integers),
     .multiply_integers = NAMED(multiply_integers),
     .run_lstm = NAMED(run_lstm),
+    .run_quantized_lstm = NAMED(run_quantized_lstm),
     .pool = NAMED(pool_planes),
     .run_chain = NAMED(run_chain),
     .activate = NAMED(activate),
