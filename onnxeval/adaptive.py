@@ -69,6 +69,7 @@ class Adaptive:
     def __init__(self, plan: Plan) -> None:
         self._general = plan
         self._kinds: dict[Kind, _Watched] = {}
+        self._run = Run()  # of replays: their steps draw random numbers at most
         self._lock = Lock()  # several threads may run one model
 
     def execute(self, kind: Kind, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
@@ -81,8 +82,25 @@ class Adaptive:
         if not watched.is_replayed:
             watched.replay = replay_of(watched.tape, watched.types, feeds, run)
             watched.is_replayed = True
-        results = watched.replay.execute(feeds, run) if watched.replay is not None else None
+        if watched.replay is None:
+            results = None
+        else:
+            run.count(watched.plan)
+            results = watched.replay.execute(feeds, run)
         return self._owned(watched.plan, watched.tape.execute(feeds, run)) if results is None else results
+
+    def replayed(self, kind: Kind, feeds: Mapping[str, Value]) -> dict[str, Value] | None:
+        """The same where nothing but a replay is left to do, whose results are like those before; else None."""
+        with self._lock:
+            watched = self._kinds.get(kind)
+            replay = None if watched is None else watched.replay
+            if watched is None or replay is None or not replay.is_plain:
+                return None
+            self._kinds[kind] = self._kinds.pop(kind)
+        if replay.is_compiled:
+            return replay.execute(feeds, self._run)
+        with np.errstate(all="ignore"):
+            return replay.execute(feeds, self._run)
 
     def _watched(self, kind: Kind) -> _Watched:
         """What is known for this kind, and the plan that follows from it."""

@@ -73,6 +73,7 @@ class Model:
         self.values = tuple(known_names(graph.node, given))
         self._plans: dict[tuple[tuple[str, ...], frozenset[str], bool], Plan] = {}
         self._adaptives: dict[int, Adaptive] = {}  # by the identity of their plans, which live as long
+        self._usual: dict[Kind, Adaptive] = {}  # what runs kinds of feeds that were looked at, for all outputs
         self._contradictions: dict[str, str] = {}
         self._seen: set[object] = set()  # types and shapes of feeds and results that were looked at
 
@@ -136,6 +137,11 @@ class Model:
         where the model cannot be compiled, NodeError and ResourceLimitError while it runs.
         """
         kind, plain = kind_of(feeds) if isinstance(feeds, Mapping) else ((), False)
+        usual = outputs is None and limits is None and seed is None and observer is unobserved and not reference
+        adaptive = self._usual.get(kind) if usual and plain else None
+        again = None if adaptive is None else adaptive.replayed(kind, feeds)
+        if again is not None:
+            return again
         checked: Mapping[str, Value] = feeds
         if not plain or kind not in self._seen:
             checked = check_feeds(self.inputs, feeds)
@@ -146,7 +152,13 @@ class Model:
         plan = self.plan(outputs, checked, reference=reference)
         with np.errstate(all="ignore"):
             run = Run(limits, seed, observer)
-            results = execute(plan, checked, run) if reference else self._adaptive(plan).execute(kind, checked, run)
+            if reference:
+                results = execute(plan, checked, run)
+            else:
+                adaptive = self._adaptive(plan)
+                results = adaptive.execute(kind, checked, run)
+                if usual and plain:
+                    self._remember(kind, adaptive)
         self._compare(results, checked, kind if plain else None)
         return {name: None if isinstance(value, EmptyOptional) else value for name, value in results.items()}
 
@@ -154,6 +166,11 @@ class Model:
         if len(self._seen) >= _REMEMBERED:
             self._seen.clear()
         self._seen.add(kind)
+
+    def _remember(self, kind: Kind, adaptive: Adaptive) -> None:
+        if len(self._usual) >= _REMEMBERED:
+            self._usual.clear()
+        self._usual[kind] = adaptive
 
     def _adaptive(self, plan: Plan) -> Adaptive:
         if id(plan) not in self._adaptives:

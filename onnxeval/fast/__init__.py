@@ -20,23 +20,24 @@ from onnxeval.registry import Kernel
 Binder: TypeAlias = Callable[[Sequence[Tensor | None], Mapping[str, Any]], "Kernel | None"]
 B = TypeVar("B", bound=Binder)
 
-#: Where readable kernels live -> the module that replaces them, imported when the first of them is bound.
-_MODULES = {
-    "onnxeval.ops.math.matmul": "products",
-    "onnxeval.ops.math.softmax": "rows",
-    "onnxeval.ops.nn.batch_norm": "batch_norms",
-    "onnxeval.ops.nn.conv": "convolutions",
-    "onnxeval.ops.nn.average_pool": "pools",
-    "onnxeval.ops.nn.layer_norm": "rows",
-    "onnxeval.ops.nn.max_pool": "pools",
-    "onnxeval.ops._elementwise": "curves",
-    "onnxeval.ops.math.erf": "curves",
-    "onnxeval.ops.math.rectifiers": "curves",
-    "onnxeval.ops.math.sigmoids": "curves",
-    "onnxeval.ops.math.quantized_matmul": "integers",
-    "onnxeval.ops.rnn.lstm": "recurrent",
-    "onnxeval.ops.contrib.dynamic_quantize": "integers",
-    "onnxeval.ops.contrib.dynamic_quantize_lstm": "recurrent",
+#: Where readable kernels live -> the modules that replace them, imported when the first of them is bound.
+_MODULES: dict[str, tuple[str, ...]] = {
+    "onnxeval.ops.math.matmul": ("products",),
+    "onnxeval.ops.math.softmax": ("rows",),
+    "onnxeval.ops.nn.batch_norm": ("batch_norms",),
+    "onnxeval.ops.nn.conv": ("convolutions",),
+    "onnxeval.ops.nn.average_pool": ("pools",),
+    "onnxeval.ops.nn.layer_norm": ("rows",),
+    "onnxeval.ops.nn.max_pool": ("pools",),
+    "onnxeval.ops._elementwise": ("curves", "elementwise"),
+    "onnxeval.ops.math.erf": ("curves",),
+    "onnxeval.ops.math.power": ("elementwise",),
+    "onnxeval.ops.math.rectifiers": ("curves", "elementwise"),
+    "onnxeval.ops.math.sigmoids": ("curves",),
+    "onnxeval.ops.math.quantized_matmul": ("integers",),
+    "onnxeval.ops.rnn.lstm": ("recurrent",),
+    "onnxeval.ops.contrib.dynamic_quantize": ("integers",),
+    "onnxeval.ops.contrib.dynamic_quantize_lstm": ("recurrent",),
 }
 
 K = TypeVar("K", bound=Kernel)
@@ -73,9 +74,10 @@ def replaces(*kernels: Kernel) -> Callable[[B], B]:
 
 def replacement(kernel: Kernel, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
     """What runs faster in the place of a kernel; None where nothing does."""
-    home = _MODULES.get(getattr(kernel, "__module__", ""))
-    if home is None or native() is None:
+    homes = _MODULES.get(getattr(kernel, "__module__", ""))
+    if homes is None or native() is None:
         return None
-    import_module(f"{__name__}.{home}")
+    for home in homes:
+        import_module(f"{__name__}.{home}")
     binder = _BINDERS.get(kernel)
     return None if binder is None else binder(constants, attributes)

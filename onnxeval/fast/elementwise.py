@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.fast import Binder, replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
 from onnxeval.fast.activations import Kind
 from onnxeval.fast.curves import activation_of, clip_of
@@ -57,11 +58,13 @@ class Instruction(NamedTuple):
     beta: float = 0.0
 
 
-class _Plan(NamedTuple):
-    """What the shapes of the operands decide."""
+class _Pass(NamedTuple):
+    """One call of the compiled kernel, as the shapes of its operands decide it."""
 
     shape: tuple[int, ...]
-    places: tuple[int, ...]  # of the operands among the chain's inputs, the first being what the chain begins with
+    places: tuple[
+        int, ...
+    ]  # of the operands among the chain's inputs, SO_FAR for the result before; the first is whole
     instructions: bytes
     layouts: Tensor
     rows: int
@@ -84,7 +87,7 @@ class ElementChain:
                 break
             self.steps.append(step)
             self.stop = place + 1
-        self.plans: dict[tuple[tuple[int, ...], ...], _Plan | None] = {}
+        self.plans: dict[tuple[tuple[int, ...], ...], list[_Pass]] = {}
 
     def __call__(self, inputs: Sequence[Tensor | None], result: Tensor | None = None) -> Tensor | None:
         """The result after the last of these parts; None where they are for the readable kernels.
@@ -104,30 +107,68 @@ class ElementChain:
                 return None
             if len(self.plans) < _MOST_PLANS:
                 self.plans[key] = plan
-        values = [result if place < 0 else inputs[place] for place in plan.places]
-        arrays = tuple([contiguous(value) for value in values if value is not None])
-        target = result if result is not None and result.flags.c_contiguous else np.empty(plan.shape, np.float32)
-        self.run(target, arrays, plan.instructions, plan.layouts, plan.rows, plan.length)
-        return target
+        for shape, places, *rest in plan:
+            values = [result if place == SO_FAR else inputs[place] for place in places]
+            arrays = tuple([contiguous(value) for value in values if value is not None])
+            is_reused = result is not None and result.shape == shape and result.flags.c_contiguous
+            target = result if is_reused else np.empty(shape, np.float32)
+            self.run(target, arrays, *rest)
+            result = target
+        return result
 
-    def _plan_for(self, inputs: Sequence[Tensor | None], result: Tensor | None) -> _Plan | None:
+    def _plan_for(self, inputs: Sequence[Tensor | None], result: Tensor | None) -> list[_Pass] | None:
+        """A pass goes on until an operand is larger than the result so far: the next one begins with that."""
         steps = list(self.steps)
         if result is not None:
-            begin, shape = -1, result.shape
+            begin, shape = SO_FAR, result.shape
         else:
             sources = [source for source in self.first if source >= 0]
             shapes = {source: _shape(inputs, source) for source in sources}
             shape = max(shapes.values(), key=lambda each: (len(each), math.prod(each)))
             begin = next(source for source in sources if shapes[source] == shape)
             if steps[0].operand >= 0 and begin != sources[0]:
-                exchanged = dict(_JOINS.values()).get(steps[0].what)
+                exchanged = _exchanged(steps[0], sources[0])
                 if exchanged is None:
                     return None
-                steps[0] = Instruction(exchanged, sources[0])
-        places = list(dict.fromkeys([begin, *(step.operand for step in steps if step.operand >= 0)]))
-        own = [shape if place < 0 else _shape(inputs, place) for place in places]
-        found = compiled(own, [s._replace(operand=places.index(s.operand)) if s.operand >= 0 else s for s in steps])
-        return None if found is None else _Plan(shape, tuple(places), *found)
+                steps[0] = exchanged
+        passes: list[_Pass | None] = []
+        before = shape  # of the result before a pass
+        taken: list[Instruction] = []
+
+        def end_pass() -> None:
+            places = tuple(dict.fromkeys([begin, *(step.operand for step in taken if step.what >= ADD)]))
+            own = [before if place == SO_FAR else _shape(inputs, place) for place in places]
+            placed = [s._replace(operand=places.index(s.operand)) if s.what >= ADD else s for s in taken]
+            found = compiled(own, placed)
+            passes.append(None if found is None else _Pass(shape, places, *found))
+
+        for step in steps:
+            if step.operand < 0 or not _grows(shape, _shape(inputs, step.operand)):
+                taken.append(step)
+                continue
+            joined = _exchanged(step, SO_FAR)
+            if joined is None:
+                return None
+            if taken:
+                end_pass()
+            before, begin, shape, taken = shape, step.operand, _shape(inputs, step.operand), [joined]
+        end_pass()
+        found = [each for each in passes if each is not None]
+        return found if len(found) == len(passes) else None
+
+
+def _exchanged(step: Instruction, operand: int) -> Instruction | None:
+    """What does the same to the operand of a join, with what it joins for an operand."""
+    what = dict(_JOINS.values()).get(step.what)
+    return None if what is None else Instruction(what, operand)
+
+
+def _grows(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether what is made of both has the other's shape, which is another one."""
+    try:
+        return shape != other and np.broadcast_shapes(shape, other) == other
+    except ValueError:
+        return False
 
 
 def compiled(shapes: Sequence[tuple[int, ...]], steps: Sequence[Instruction]) -> tuple[bytes, Tensor, int, int] | None:
@@ -199,3 +240,31 @@ def element_chain(parts: Sequence[Part], constants: Sequence[Tensor | None], sta
     """What runs the parts from ``start`` on as far as they go; None where that is not one."""
     chain = ElementChain(parts, constants, start)
     return chain if chain.stop > start else None
+
+
+class _Alone(NamedTuple):
+    """An operator as the only part of a chain."""
+
+    kernel: Kernel
+    sources: tuple[int, ...]
+    attributes: Mapping[str, Any]
+
+
+def _bind(readable: Kernel) -> Binder:
+    def bind(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
+        chain = element_chain([_Alone(readable, tuple(range(len(constants))), attributes)], constants, 0)
+        if chain is None:
+            return None
+
+        @replayable
+        def alone(*inputs: Tensor | None, **given: Any) -> Any:
+            result = chain(inputs)
+            return readable(*inputs, **given) if result is None else result
+
+        return alone
+
+    return bind
+
+
+for _kernel in (*_JOINS, *_SIMPLE, power):
+    replaces(_kernel)(_bind(_kernel))
