@@ -112,7 +112,10 @@ class _Builder:
             moved = isinstance(outputs[0], np.ndarray) and any(_shares(outputs[0], each) for each in given)
             self._settle(row, outputs, None if moved else row)
         elif is_fixed and is_replayable(row.kernel):
-            (first, before), (second, outputs) = self._recorded(row), self._recorded(row)
+            first, before = self._recorded(row)
+            if not first.is_whole:  # weights may have been packed, once and for all
+                first, before = self._recorded(row)
+            second, outputs = self._recorded(row)
             if first.is_whole and second.is_whole and _is_all(first.spans(), second.spans(), before, outputs):
                 self._settle(row, outputs, second)
             else:

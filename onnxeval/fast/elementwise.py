@@ -16,6 +16,7 @@ from onnxeval.fast.activations import Kind
 from onnxeval.fast.curves import activation_of, clip_of
 from onnxeval.fast.engine import native
 from onnxeval.fast.parts import SO_FAR, Part
+from onnxeval.ops.math.clip import clip, clip_attributes
 from onnxeval.ops.math.power import power
 from onnxeval.ops.math.rectifiers import parametric_relu
 from onnxeval.registry import STANDARD, Kernel, OpKey
@@ -266,5 +267,5 @@ def _bind(readable: Kernel) -> Binder:
     return bind
 
 
-for _kernel in (*_JOINS, *_SIMPLE, power):
+for _kernel in (*_JOINS, *_SIMPLE, power, clip, clip_attributes):
     replaces(_kernel)(_bind(_kernel))

@@ -113,6 +113,15 @@ def test_feeds_lie_in_memory_as_they_like(layout):
     np.testing.assert_allclose(loaded.run({"x": other})["y"], wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_weights_that_are_fed():
+    loaded = model("y = Conv (x, w)", "float[A,B,C] x, float[D,B,E] w", "float[A,D,F] y")
+    rng = np.random.default_rng(5)
+    for _ in range(SETTLED + 3):
+        feeds = {name: rng.standard_normal((2, 2, 3)).astype(np.float32) for name in "xw"}
+        wanted = loaded.run(feeds, reference=True)["y"]
+        np.testing.assert_allclose(loaded.run(feeds)["y"], wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_an_output_that_is_an_input():
     loaded = model("y = Identity (x) z = Exp (x)", "float[N] x", "float[N] y, float[N] z")
     for turn in range(SETTLED + 2):
@@ -198,6 +207,13 @@ def through_its_own_memory(x, **_):
     return result
 
 
+@replayable
+def packed_anew(x, **_):
+    result = np.empty((1, *x.shape), np.float32)
+    KERNELS.multiply(result * 0 + 1, KERNELS.Matrix(np.diag(x)), result, None, None, None, 0, -np.inf, np.inf)
+    return result[0]
+
+
 @pytest.mark.parametrize("kernel", [plain, through_its_own_memory])
 def test_what_is_replayed(kernel):
     replay = made_of(kernel)
@@ -207,7 +223,7 @@ def test_what_is_replayed(kernel):
     np.testing.assert_array_equal(result, kernel(x))
 
 
-@pytest.mark.parametrize("kernel", [of_a_copy, changed_afterwards, interrupted])
+@pytest.mark.parametrize("kernel", [of_a_copy, changed_afterwards, interrupted, packed_anew])
 def test_what_is_not_replayed(kernel):
     assert made_of(kernel) is None
 

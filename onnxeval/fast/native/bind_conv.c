@@ -20,6 +20,7 @@ static PyObject *filters_new(PyTypeObject *type, PyObject *arguments, PyObject *
     if (!PyArg_ParseTuple(arguments, "Ol", &object, &groups)) return NULL;
     Filters *self = (Filters *)PyType_GenericAlloc(type, 0);
     if (!self) return NULL;
+    interrupt_recording();
     self->kernels = active;
     self->groups = groups;
     self->w = take(&self->held, object, "f", 0, "the weights");

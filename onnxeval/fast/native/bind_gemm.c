@@ -15,6 +15,7 @@ static PyObject *matrix_new(PyTypeObject *type, PyObject *arguments, PyObject *P
     }
     self = (Matrix *)PyType_GenericAlloc(type, 0);
     if (!self) goto done;
+    interrupt_recording();
     self->kernels = active;
     self->k = b->shape[0];
     self->n = b->shape[1];

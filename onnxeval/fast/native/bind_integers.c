@@ -28,6 +28,7 @@ static PyObject *integers_new(PyTypeObject *type, PyObject *arguments, PyObject 
     self = (Integers8 *)PyType_GenericAlloc(type, 0);
     if (!self) goto done;
     IntegerMatrix *m = &self->matrix;
+    interrupt_recording();
     self->kernels = active;
     m->k = b->shape[0];
     m->n = b->shape[1];

@@ -48,6 +48,8 @@ Call *begin_call(size_t bytes, int (*perform)(Call *));
 void hold(Call *, PyObject *);
 /* Performs the call, and keeps it where its thread records. None, or NULL with an exception. */
 PyObject *conclude(Call *);
+/* What this thread does cannot be recorded: among other things, that it packs what may be other numbers next time. */
+void interrupt_recording(void);
 /* Discards the call that an exception ends: NULL. */
 PyObject *abandon(Call *);
 

@@ -67,8 +67,12 @@ PyObject *conclude(Call *call) {
     Py_RETURN_NONE;
 }
 
-PyObject *py_interrupt(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+void interrupt_recording(void) {
     if (open_recording) open_recording->broken = 1;
+}
+
+PyObject *py_interrupt(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    interrupt_recording();
     Py_RETURN_NONE;
 }
 
