@@ -267,5 +267,6 @@ def _bind(readable: Kernel) -> Binder:
     return bind
 
 
-for _kernel in (*_JOINS, *_SIMPLE, power, clip, clip_attributes):
+_ALONE: tuple[Kernel, ...] = (*_JOINS, *_SIMPLE, power, clip, clip_attributes)
+for _kernel in _ALONE:
     replaces(_kernel)(_bind(_kernel))

@@ -16,11 +16,11 @@ static int perform(Call *call) {
 
 /* The matrix of each direction, (k, n). -1 with an exception. */
 static int take_matrices(QuantizedLstmCall *c, PyObject *tuple, long k, long n, const IntegerMatrix **matrices) {
-    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != c->lstm.directions) goto unfit;
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != c->lstm.directions) goto unfit;
     hold(&c->call, tuple);
     for (long d = 0; d < c->lstm.directions; d++) {
-        const Integers8 *each = (const Integers8 *)PyTuple_GET_ITEM(tuple, d);
-        if (!Py_IS_TYPE((PyObject *)each, &IntegersType) || each->matrix.k != k || each->matrix.n != n) goto unfit;
+        const Integers8 *each = (const Integers8 *)PyTuple_GetItem(tuple, d);
+        if (!Py_IS_TYPE((PyObject *)each, IntegersType) || each->matrix.k != k || each->matrix.n != n) goto unfit;
         if (c->kernels && c->kernels != each->kernels) goto unfit;
         c->kernels = each->kernels;
         matrices[d] = &each->matrix;
@@ -40,7 +40,7 @@ static int take_arguments(QuantizedLstmCall *c, PyObject *const *arguments) {
     if (!outputs) return -1;
     if (x->ndim != 3 || outputs->ndim != 4 || !PyBytes_Check(arguments[11]) || outputs->shape[0] != x->shape[0] ||
         outputs->shape[2] != x->shape[1] || outputs->shape[1] < 1 || outputs->shape[1] > MOST_DIRECTIONS ||
-        PyBytes_GET_SIZE(arguments[11]) != outputs->shape[1]) {
+        PyBytes_Size(arguments[11]) != outputs->shape[1]) {
         PyErr_SetString(PyExc_ValueError, "the shapes of x, the outputs and the directions do not fit together");
         return -1;
     }
@@ -51,7 +51,7 @@ static int take_arguments(QuantizedLstmCall *c, PyObject *const *arguments) {
     l->directions = outputs->shape[1], l->hidden = outputs->shape[3];
     l->outputs = outputs->buf;
     hold(&c->call, arguments[11]);
-    l->backwards = (const unsigned char *)PyBytes_AS_STRING(arguments[11]);
+    l->backwards = (const unsigned char *)PyBytes_AsString(arguments[11]);
     const Py_ssize_t width = l->directions * 4 * l->hidden, states = l->directions * l->batch * l->hidden;
     float *into_scales, *across_scales, *bias, *state, *memory;
     if (take_matrices(c, arguments[1], l->features, 4 * l->hidden, c->into) ||
