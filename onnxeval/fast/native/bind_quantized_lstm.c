@@ -20,7 +20,7 @@ static int take_matrices(QuantizedLstmCall *c, PyObject *tuple, long k, long n, 
     hold(&c->call, tuple);
     for (long d = 0; d < c->lstm.directions; d++) {
         const Integers8 *each = (const Integers8 *)PyTuple_GetItem(tuple, d);
-        if (!Py_IS_TYPE((PyObject *)each, IntegersType) || each->matrix.k != k || each->matrix.n != n) goto unfit;
+        if (!Py_IS_TYPE((PyObject *)each, IntegersType.type) || each->matrix.k != k || each->matrix.n != n) goto unfit;
         if (c->kernels && c->kernels != each->kernels) goto unfit;
         c->kernels = each->kernels;
         matrices[d] = &each->matrix;
