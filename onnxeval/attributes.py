@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -44,43 +44,38 @@ def kind_name(kind: int) -> str:
     return AttributeProto.AttributeType.Name(kind) if kind in AttributeProto.AttributeType.values() else str(kind)
 
 
+#: How to read the value of an attribute of each kind.
+_READERS: Mapping[int, Callable[[AttributeProto, Files], Any]] = MappingProxyType(
+    {
+        AttributeProto.INT: lambda attribute, _: attribute.i,
+        AttributeProto.FLOAT: lambda attribute, _: attribute.f,
+        AttributeProto.STRING: lambda attribute, _: _text(attribute.name, attribute.s),
+        AttributeProto.INTS: lambda attribute, _: tuple(attribute.ints),
+        AttributeProto.FLOATS: lambda attribute, _: tuple(attribute.floats),
+        AttributeProto.STRINGS: lambda attribute, _: tuple([_text(attribute.name, s) for s in attribute.strings]),
+        AttributeProto.TENSOR: lambda attribute, files: array_from(attribute.t, files),
+        AttributeProto.TENSORS: lambda attribute, files: tuple([array_from(t, files) for t in attribute.tensors]),
+        AttributeProto.SPARSE_TENSOR: lambda attribute, files: dense_from(attribute.sparse_tensor, files),
+        AttributeProto.SPARSE_TENSORS: lambda attribute, files: tuple(
+            [dense_from(t, files) for t in attribute.sparse_tensors]
+        ),
+        AttributeProto.TYPE_PROTO: lambda attribute, _: type_from(attribute.tp),
+        AttributeProto.TYPE_PROTOS: lambda attribute, _: tuple(map(type_from, attribute.type_protos)),
+        AttributeProto.GRAPH: lambda attribute, _: attribute.g,
+        AttributeProto.GRAPHS: lambda attribute, _: tuple(attribute.graphs),
+    }
+)
+
+
 def attribute_value(attribute: AttributeProto, files: Files = NO_FILES) -> Any:
     """An attribute as kernels take it (see ops/README.md); graphs stay GraphProtos.
 
     Raises ModelError where it contradicts itself.
     """
-    kinds = AttributeProto
-    match kind_of(attribute):
-        case kinds.INT:
-            return attribute.i
-        case kinds.FLOAT:
-            return attribute.f
-        case kinds.STRING:
-            return _text(attribute.name, attribute.s)
-        case kinds.INTS:
-            return tuple(attribute.ints)
-        case kinds.FLOATS:
-            return tuple(attribute.floats)
-        case kinds.STRINGS:
-            return tuple(_text(attribute.name, s) for s in attribute.strings)
-        case kinds.TENSOR:
-            return array_from(attribute.t, files)
-        case kinds.TENSORS:
-            return tuple(array_from(t, files) for t in attribute.tensors)
-        case kinds.SPARSE_TENSOR:
-            return dense_from(attribute.sparse_tensor, files)
-        case kinds.SPARSE_TENSORS:
-            return tuple(dense_from(t, files) for t in attribute.sparse_tensors)
-        case kinds.TYPE_PROTO:
-            return type_from(attribute.tp)
-        case kinds.TYPE_PROTOS:
-            return tuple(map(type_from, attribute.type_protos))
-        case kinds.GRAPH:
-            return attribute.g
-        case kinds.GRAPHS:
-            return tuple(attribute.graphs)
-        case kind:
-            raise ModelError(f'attribute "{attribute.name}" has the unknown type {kind}')
+    kind = kind_of(attribute)
+    if kind not in _READERS:
+        raise ModelError(f'attribute "{attribute.name}" has the unknown type {kind}')
+    return _READERS[kind](attribute, files)
 
 
 def _text(name: str, data: bytes) -> str:

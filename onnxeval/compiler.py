@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
@@ -37,21 +37,17 @@ from onnxeval.graph import (
 )
 from onnxeval.ops._body import call_function
 from onnxeval.ops._neighbours import neighbours_of
-from onnxeval.ops.contrib._refused import why_refused
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
-from onnxeval.plugins import load_installed
-from onnxeval.registry import DECIDED, STANDARD, Kernel, OpKey, Registry, signature_of
+from onnxeval.registry import STANDARD, Registry
 from onnxeval.schema import (
     STANDARD_DOMAINS,
     Schema,
     attribute_values,
     canonical_domain,
     check_arity,
-    find_schema,
-    newest_opset,
     released_opset,
-    why_missing,
 )
+from onnxeval.serving import Served, serve, why_not_served
 from onnxeval.tensors import type_from
 from onnxeval.values import ValueType
 
@@ -68,6 +64,17 @@ class _Scope:
     references: Mapping[str, AttributeProto] | None = None
     #: The functions being compiled around this one, outermost first.
     calls: tuple[str, ...] = ()
+    #: By domain and operator.
+    served: dict[tuple[str, str], Served] = field(default_factory=dict)
+
+
+class _Node(NamedTuple):
+    """A node, its place in the file, and its names: "" for outputs that nobody wants."""
+
+    proto: NodeProto
+    place: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 class Compiler:
@@ -101,7 +108,8 @@ class Compiler:
         self._missing.clear()
         try:
             names = [value.name for value in self.model.graph.output if value.name] if outputs is None else outputs
-            plan = self._graph(self.model.graph, self.order, self.scope, self._constants, names, fed)
+            scope = _Scope(self.scope.imports)  # operators may have been registered since the last time
+            plan = self._graph(self.model.graph, self.order, scope, self._constants, names, fed)
         except RecursionError:
             raise ModelError("the model's graphs and functions are nested too deeply") from None
         if self._missing:
@@ -146,7 +154,7 @@ class Compiler:
 
         ``known`` are the inputs of the graph itself where the plan is a part cut out of it.
         """
-        kept, wanted = needed_nodes(nodes, order, outputs, inputs)
+        kept, wanted = needed_nodes(order, outputs, inputs)
         known = inputs if known is None else known
 
         def cut(names: Sequence[str], output: str) -> Plan:
@@ -156,7 +164,7 @@ class Compiler:
                 raise ModelError(f'no node computes the value "{output}"')
             return plan
 
-        steps = self._steps(nodes, kept, wanted, scope, cut)
+        steps = self._steps(nodes, order, kept, wanted, scope, cut)
         wanted.update(name for step in steps for body in step.subgraphs.values() for name in body.captures)
         values = constants.read(wanted.difference(fed))
         local = {*inputs, *values, *(name for step in steps for name in step.outputs)}
@@ -170,50 +178,49 @@ class Compiler:
         )
 
     def _steps(
-        self, nodes: Sequence[NodeProto], kept: Sequence[int], wanted: set[str], scope: _Scope, cut: Cut
+        self,
+        nodes: Sequence[NodeProto],
+        order: Order,
+        kept: Sequence[int],
+        wanted: set[str],
+        scope: _Scope,
+        cut: Cut,
     ) -> list[Step]:
         steps = []
         for place in kept:
-            node = nodes[place]
+            outputs = order.outputs[place]
+            if not wanted.issuperset(outputs):
+                outputs = tuple([name if name in wanted else "" for name in outputs])
+            node = _Node(nodes[place], place, order.inputs[place], outputs)
             try:
-                step = self._bind(node, place, wanted, scope, cut)
+                step = self._bind(node, scope, cut)
             except ModelError as error:
-                raise ModelError(f"{label_of(node, place)}: {error}", hint=error.hint) from error
+                raise ModelError(f"{label_of(node.proto, place)}: {error}", hint=error.hint) from error
             if step is not None:
                 steps.append(step)
         return steps
 
     # Nodes
 
-    def _bind(self, node: NodeProto, place: int, wanted: set[str], scope: _Scope, cut: Cut) -> Step | None:
+    def _bind(self, node: _Node, scope: _Scope, cut: Cut) -> Step | None:
         """The step of a node; None, with a line in ``_missing``, where nothing serves it."""
-        domain, op_type = canonical_domain(node.domain), node.op_type
-        version = self._version_of(domain, scope)
-        schema = None
-        if domain in STANDARD_DOMAINS:
-            if version > newest_opset(domain):
-                raise ModelError(
-                    f'opset {version} of "{domain or "ai.onnx"}" is newer than the installed onnx package knows '
-                    f"({newest_opset(domain)})",
-                    hint="upgrade the onnx package, or export the model for an older opset",
-                )
-            schema = find_schema(domain, op_type, version)
-        kernel, since = self._find_kernel(domain, op_type, version, schema)
-        function = self._functions.get((domain, op_type, node.overload)) if self._functions else None
-        if kernel is not None and function is not None:
+        domain, op_type = canonical_domain(node.proto.domain), node.proto.op_type
+        served = scope.served.get((domain, op_type))
+        if served is None:
+            served = serve(self.registry, domain, op_type, self._version_of(domain, scope))
+            scope.served[domain, op_type] = served
+        function = self._functions.get((domain, op_type, node.proto.overload)) if self._functions else None
+        if served.kernel is not None and function is not None:
             self._note(f"the model's function {function_name(function)} is not used: onnxeval has the operator itself")
-        if kernel is not None:
-            bound = self._kernel_step(node, place, kernel, since, schema, wanted, scope, cut)
-            if schema is None or not schema.has_body:
-                return bound
-            return replace(bound, spelled_out=partial(self._spelled_out, node, place, schema, version, wanted, scope))
+        if served.kernel is not None:
+            return self._kernel_step(node, op_type, served, scope, cut)
         if function is not None:
-            return self._function_step(node, place, function, wanted, scope)
-        if schema is not None and (step := self._body_step(node, place, schema, version, wanted, scope)) is not None:
+            return self._function_step(node, function, scope)
+        schema, version = served.schema, served.version
+        if schema is not None and (step := self._body_step(node, schema, version, scope)) is not None:
             return step
-        there = self.registry.versions(domain, node.op_type)
-        reason = why_refused(domain, node.op_type) or why_missing(domain, node.op_type, version, there)
-        self._missing[label_of(node, place), reason] = None
+        reason = why_not_served(self.registry, domain, op_type, version)
+        self._missing[label_of(node.proto, node.place), reason] = None
         return None
 
     def _version_of(self, domain: str, scope: _Scope) -> int:
@@ -234,124 +241,91 @@ class Compiler:
         self._note(f'{importer} uses operators of "{name}" and does not import it: taken at version {version}, {why}')
         return version
 
-    def _find_kernel(self, domain: str, op_type: str, version: int, schema: Schema | None) -> tuple[Kernel | None, int]:
-        """In the standard the exact key serves, elsewhere the newest version not above the imported one."""
+    def _kernel_step(self, node: _Node, op_type: str, served: Served, scope: _Scope, cut: Cut) -> Step:
+        kernel, signature, schema = served.kernel, served.signature, served.schema
+        assert kernel is not None and signature is not None  # noqa: PT018  # one goes with the other
+        proto, inputs = node.proto, node.inputs
+        given = resolved(proto.attribute, scope.references)
+        spelled_out = None
         if schema is not None:
-            return self.registry.find(schema.key, schema.section), schema.key.since_version
-        for load in (partial(self.registry.load_operator, op_type), self.registry.load_section):
-            if not self.registry.versions(domain, op_type):
-                load("contrib")
-        if not self.registry.versions(domain, op_type):
-            load_installed()
-        since = max((v for v in self.registry.versions(domain, op_type) if v <= version), default=0)
-        return self.registry.get(OpKey(domain, op_type, since)), since
-
-    def _kernel_step(
-        self,
-        node: NodeProto,
-        place: int,
-        kernel: Kernel,
-        since: int,
-        schema: Schema | None,
-        wanted: set[str],
-        scope: _Scope,
-        cut: Cut,
-    ) -> Step:
-        signature = signature_of(kernel)
-        inputs = tuple(node.input)
-        given = resolved(node.attribute, scope.references)
-        if schema is not None:
-            check_arity(schema, inputs, node.output)
+            check_arity(schema, inputs, node.outputs)
             attributes: Mapping[str, Any] = attribute_values(given, schema, self.files)
+            if schema.has_body:
+                spelled_out = partial(self._spelled_out, node, schema, served.version, scope)
         else:
-            check_custom_arity(kernel, inputs, node.output)
+            check_custom_arity(kernel, inputs, proto.output)
             attributes = custom_attributes(given, kernel, self.files)
-        graphs = {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}
-        if graphs or "n_outputs" in signature.injected:
+        subgraphs: Mapping[str, Plan] = NOTHING
+        if given and (graphs := {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}):
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
+            subgraphs = {
+                name: self._graph(graph, order_graph(graph), scope, Constants(graph, self.files))
+                for name, graph in graphs.items()
+            }
+        if signature.injected:
             if "n_outputs" in signature.injected:
-                attributes["n_outputs"] = _count_listed(node.output, schema)
-        if "neighbours" in signature.injected:
-            attributes = {**attributes, "neighbours": self._neighbours(node.domain)}
-        subgraphs = {
-            name: self._graph(graph, order_graph(graph), scope, Constants(graph, self.files))
-            for name, graph in graphs.items()
-        }
-        if "surroundings" in signature.injected:
-            subgraphs["surroundings"] = cut([*attributes["xs"], *(attributes["zs"] or ())], attributes["y"])
+                attributes = {**attributes, "n_outputs": _count_listed(proto.output, schema)}
+            if "neighbours" in signature.injected:
+                attributes = {**attributes, "neighbours": self._neighbours(proto.domain)}
+            if "surroundings" in signature.injected:
+                around = cut([*attributes["xs"], *(attributes["zs"] or ())], attributes["y"])
+                subgraphs = {**subgraphs, "surroundings": around}
         return Step(
-            label=f"{node.name or f'node {place}'} ({node.op_type}-{since})",
-            kernel=kernel,
-            inputs=inputs + ("",) * (len(signature.positional) - len(inputs)),
-            outputs=tuple([name if name in wanted else "" for name in node.output]),
-            attributes=attributes,
-            subgraphs=subgraphs,
-            injected=signature.injected - DECIDED,
-            schema=schema,
+            f"{proto.name or f'node {node.place}'} ({op_type}-{served.since})",
+            kernel,
+            inputs + ("",) * (len(signature.positional) - len(inputs)),
+            node.outputs,
+            attributes,
+            subgraphs,
+            served.injected,
+            schema,
+            spelled_out=spelled_out,
         )
 
     # Functions
 
-    def _function_step(
-        self, node: NodeProto, place: int, function: FunctionProto, wanted: set[str], scope: _Scope
-    ) -> Step:
+    def _function_step(self, node: _Node, function: FunctionProto, scope: _Scope) -> Step:
         name = function_name(function)
-        references = call_references(function, node, resolved(node.attribute, scope.references))
+        references = call_references(function, node.proto, resolved(node.proto.attribute, scope.references))
         imports = import_versions(function.opset_import)
-        return self._call_step(node, place, self._function_plan(function, name, references, imports, scope), wanted)
+        return _call_step(node, self._function_plan(function, name, references, imports, scope))
 
-    def _body_step(
-        self, node: NodeProto, place: int, schema: Schema, opset: int, wanted: set[str], scope: _Scope
-    ) -> Step | None:
+    def _body_step(self, node: _Node, schema: Schema, opset: int, scope: _Scope) -> Step | None:
         """A step that runs the function body of the schema; None where the schema has none."""
-        given = resolved(node.attribute, scope.references)
+        given = resolved(node.proto.attribute, scope.references)
         attribute_values(given, schema, self.files)
-        check_arity(schema, node.input, node.output)
+        check_arity(schema, node.inputs, node.outputs)
         defaults = {n: a.default_value for n, a in schema.definition.attributes.items() if a.default_value.type}
         references = {**defaults, **{a.name: a for a in given}}
         if (body := function_body(schema, opset)) is not None:
             imports = {**scope.imports, **import_versions(body.opset_import)}
             plan = self._function_plan(
-                only_listed(body, node), f"{schema.label} at {opset}", references, imports, scope
+                only_listed(body, node.proto), f"{schema.label} at {opset}", references, imports, scope
             )
-            return replace(self._call_step(node, place, plan, wanted), schema=schema)
+            return replace(_call_step(node, plan), schema=schema)
         if not has_typed_function_body(schema):
             return None
 
         def build(types: tuple[ValueType | None, ...]) -> Plan:
-            built = typed_function_body(schema, opset, node, types)
+            built = typed_function_body(schema, opset, node.proto, types)
             if built is None:
                 reason = f"the schema of {schema.label} builds no function body for these inputs"
-                raise UnsupportedOperators([(label_of(node, place), reason)])
+                raise UnsupportedOperators([(label_of(node.proto, node.place), reason)])
             imports = {**scope.imports, **import_versions(built.opset_import)}
-            plan = self._function_body(only_listed(built, node), schema.label, references, imports, scope)
+            plan = self._function_body(only_listed(built, node.proto), schema.label, references, imports, scope)
             if self._missing:
                 raise UnsupportedOperators(list(self._missing))
             return plan
 
         body_inputs = tuple(slot.name for slot in schema.inputs if not slot.variadic)
-        return replace(self._call_step(node, place, TypedBody(build, body_inputs), wanted), schema=schema)
+        return replace(_call_step(node, TypedBody(build, body_inputs)), schema=schema)
 
-    def _spelled_out(
-        self, node: NodeProto, place: int, schema: Schema, opset: int, wanted: set[str], scope: _Scope
-    ) -> Step | None:
+    def _spelled_out(self, node: _Node, schema: Schema, opset: int, scope: _Scope) -> Step | None:
         """`_body_step`, once the model is compiled."""
-        step = self._body_step(node, place, schema, opset, wanted, scope)
+        step = self._body_step(node, schema, opset, scope)
         if self._missing:
             raise UnsupportedOperators(list(self._missing))
         return step
-
-    def _call_step(self, node: NodeProto, place: int, body: Plan | TypedBody, wanted: set[str]) -> Step:
-        return Step(
-            label=label_of(node, place),
-            kernel=call_function,
-            inputs=tuple(node.input) + ("",) * (len(body.inputs) - len(node.input)),
-            outputs=tuple([name if name in wanted else "" for name in node.output]),
-            attributes=NOTHING,
-            subgraphs={"body": body},
-            injected=frozenset(),
-            schema=None,
-        )
 
     def _function_plan(
         self,
@@ -387,6 +361,19 @@ class Compiler:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _call_step(node: _Node, body: Plan | TypedBody) -> Step:
+    return Step(
+        label=label_of(node.proto, node.place),
+        kernel=call_function,
+        inputs=node.inputs + ("",) * (len(body.inputs) - len(node.inputs)),
+        outputs=node.outputs,
+        attributes=NOTHING,
+        subgraphs={"body": body},
+        injected=frozenset(),
+        schema=None,
+    )
 
 
 def _declared_type(value: ValueInfoProto) -> ValueType | None:

@@ -12,17 +12,23 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 from onnxeval.errors import ModelError
 from onnxeval.schema import canonical_domain
 
+#: The kinds of attributes that hold graphs. Here, as it takes onnx long to say what they are.
+_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """The nodes of one graph in an order that can be run.
 
-    ``nodes`` are places in the file, ``reads`` each node's inputs and what its sub-graphs capture (by place in the
-    file), ``captures`` the names the whole graph reads from outside itself.
+    ``nodes`` are places in the file. By place in the file, ``inputs`` and ``outputs`` are what each node lists, and
+    ``reads`` its inputs and what its sub-graphs capture. ``captures`` are the names the whole graph reads from outside
+    itself.
     """
 
-    nodes: tuple[int, ...]
-    reads: tuple[tuple[str, ...], ...]
+    nodes: Sequence[int]
+    inputs: Sequence[tuple[str, ...]]
+    outputs: Sequence[tuple[str, ...]]
+    reads: Sequence[tuple[str, ...]]
     captures: tuple[str, ...]
 
 
@@ -99,45 +105,48 @@ def _refuse_doubles(what: str, names: Iterable[str]) -> None:
 
 
 def _order(nodes: Sequence[NodeProto], known: set[str], outputs: Iterable[str]) -> Order:
-    producers = _producers(nodes, known)
-    reads = tuple(_reads(node) for node in nodes)
+    # Names are taken out of the messages once: each time they are new strings
+    made = [tuple(node.output) for node in nodes]
+    producers = _producers(nodes, made, known)
+    inputs = [tuple(node.input) for node in nodes]
+    reads = [_reads(node, names) for node, names in zip(nodes, inputs, strict=True)]
     done = set(known)
     in_file_order = True
     free: dict[str, None] = {}
-    for node, names in zip(nodes, reads, strict=True):
+    for outputs_of_node, names in zip(made, reads, strict=True):
         for name in names:
             if name not in done:
                 if name in producers:
                     in_file_order = False
                 else:
                     free[name] = None
-        done.update(node.output)
+        done.update(outputs_of_node)
     for name in outputs:
         if name and name not in producers and name not in known:
             free[name] = None
     sequence = range(len(nodes)) if in_file_order else _sorted(nodes, reads, producers)
-    return Order(tuple(sequence), reads, tuple(free))
+    return Order(sequence, inputs, made, reads, tuple(free))
 
 
-def _producers(nodes: Sequence[NodeProto], known: set[str]) -> dict[str, int]:
+def _producers(nodes: Sequence[NodeProto], made: Sequence[tuple[str, ...]], known: set[str]) -> dict[str, int]:
     producers: dict[str, int] = {}
-    for place, node in enumerate(nodes):
-        for name in node.output:
+    for place, names in enumerate(made):
+        for name in names:
             if not name:
                 continue
             if name in producers or name in known:
                 other = label_of(nodes[producers[name]], producers[name]) if name in producers else "the graph's inputs"
-                raise ModelError(f'value "{name}" is defined twice: by {other} and by {label_of(node, place)}')
+                raise ModelError(f'value "{name}" is defined twice: by {other} and by {label_of(nodes[place], place)}')
             producers[name] = place
     return producers
 
 
-def _reads(node: NodeProto) -> tuple[str, ...]:
-    names = [name for name in node.input if name]
-    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
-        for graph in subgraphs(node):
-            names.extend(order_graph(graph).captures)
-    return tuple(names)
+def _reads(node: NodeProto, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    names = inputs if all(inputs) else tuple(filter(None, inputs))
+    for attribute in node.attribute:
+        if attribute.type in _GRAPHS:
+            return (*names, *(name for graph in subgraphs(node) for name in order_graph(graph).captures))
+    return names
 
 
 def _sorted(nodes: Sequence[NodeProto], reads: Sequence[tuple[str, ...]], producers: dict[str, int]) -> list[int]:
@@ -163,14 +172,12 @@ def _sorted(nodes: Sequence[NodeProto], reads: Sequence[tuple[str, ...]], produc
     return sequence
 
 
-def needed_nodes(
-    nodes: Sequence[NodeProto], order: Order, outputs: Iterable[str], known: Iterable[str]
-) -> tuple[list[int], set[str]]:
-    """The nodes that make ``outputs`` from what is ``known``, in order, and every name that is read on the way."""
-    wanted, given = set(outputs), set(known)
+def needed_nodes(order: Order, outputs: Iterable[str], known: Iterable[str]) -> tuple[list[int], set[str]]:
+    """The places of nodes that make ``outputs`` from what is ``known``, in order, and every name read on the way."""
+    wanted, given = set(outputs), {"", *known}
     kept = []
     for place in reversed(order.nodes):
-        if any(name in wanted and name not in given for name in nodes[place].output if name):
+        if [name for name in order.outputs[place] if name in wanted and name not in given]:
             kept.append(place)
             wanted.update(order.reads[place])
     return kept[::-1], wanted
@@ -186,7 +193,7 @@ def check_independent(nodes: Sequence[NodeProto], order: Order, names: Sequence[
         if name not in values:
             raise ModelError(undefined_message(name, values))
         others = [other for other in names if other != name]
-        _, read = needed_nodes(nodes, order, [name], others)
+        _, read = needed_nodes(order, [name], others)
         for other in others:
             if other in read:
                 raise ModelError(f'the value "{name}" is computed from "{other}", it is not independent of it')

@@ -29,6 +29,9 @@ from onnxeval.values import type_string
 #: The domains whose operators onnx.defs describes.
 STANDARD_DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"})
 
+#: An attribute of the first opsets that says nothing, and is passed on to no kernel.
+_LEGACY = "consumed_inputs"
+
 #: onnx.defs counts opsets in 32 bits.
 _LARGEST_OPSET = 2**31 - 1
 
@@ -73,6 +76,10 @@ class Schema:
     min_outputs: int
     max_outputs: int
     attributes: Mapping[str, Attribute]
+    #: The names of the attributes that must be given.
+    required: tuple[str, ...]
+    #: What a node without attributes passes on.
+    defaults: Mapping[str, Any]
     #: Whether an attribute or a sub-graph decides the type of an output: no required input has the same.
     chooses_types: bool
     #: Whether the standard also says it as a function, one that may depend on the types.
@@ -215,6 +222,8 @@ def _schema(domain: str, op_type: str, row: Sequence[Any]) -> Schema:
             min_outputs=min_outputs,
             max_outputs=max_outputs,
             attributes=MappingProxyType(attributes),
+            required=tuple(a.name for a in attributes.values() if a.required),
+            defaults=MappingProxyType({a.name: a.default for a in attributes.values() if a.name != _LEGACY}),
             chooses_types=not is_constant
             and any(len(slot.allowed) > 1 and slot.variable not in given for slot in outputs),
             has_body=has_body,
@@ -258,12 +267,6 @@ def why_missing(domain: str, op_type: str, version: int, there: Sequence[int]) -
 # Attributes
 
 
-@cache
-def _defaults(schema: Schema) -> Mapping[str, Any]:
-    """What a node without attributes passes on: the legacy consumed_inputs is dropped."""
-    return MappingProxyType({a.name: a.default for a in schema.attributes.values() if a.name != "consumed_inputs"})
-
-
 def is_free_attribute(name: str) -> bool:
     """Whether any node may have an attribute of this name, as onnx's own checker has it: a tool's notes to itself."""
     return name.startswith("__")
@@ -292,12 +295,12 @@ def attribute_values(
                 f"{schema.label} declares {kind_name(declared.kind)}"
             )
         given[name] = attribute_value(attribute, files)
-    if missing := [a.name for a in schema.attributes.values() if a.required and a.name not in given]:
+    if missing := [name for name in schema.required if name not in given]:
         raise ModelError(f"{schema.label} needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)}")
     if not given:
-        return _defaults(schema)
-    given.pop("consumed_inputs", None)
-    return {**_defaults(schema), **given}
+        return schema.defaults
+    given.pop(_LEGACY, None)
+    return {**schema.defaults, **given}
 
 
 # Slots and types

@@ -37,6 +37,7 @@ FLOORS = {
     "feeding": 6,
     "opdocs": 6,
     "opdiff": 7,
+    "serving": 5,
     "plan": 5,
     "fast": 6,
     "passes": 7,
