@@ -103,8 +103,8 @@ def with_releases(steps: Sequence[Step], keep: Collection[str]) -> tuple[Step, .
     seen = {"", *keep}
     done = []
     for step in reversed(steps):
-        names = dict.fromkeys((*step.inputs, *_captured(step), *step.outputs))
-        last = tuple(name for name in names if name not in seen)
+        names = (*step.inputs, *_captured(step), *step.outputs) if step.subgraphs else step.inputs + step.outputs
+        last = tuple(dict.fromkeys([name for name in names if name not in seen]))
         seen.update(last)
         done.append(step.releasing(last) if last != step.releases else step)
     return tuple(done[::-1])

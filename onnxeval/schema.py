@@ -90,6 +90,11 @@ class Schema:
     accepted_outputs: set[tuple[TypeKey, ...]] = field(default_factory=set)
 
     @property
+    def operator(self) -> str:
+        """Its name in the standard's own domain; "" in all others."""
+        return "" if self.key.domain else self.key.op_type
+
+    @property
     def label(self) -> str:
         return str(self.key)
 

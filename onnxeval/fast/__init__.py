@@ -8,6 +8,7 @@ other types, other layouts, inputs that are wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
@@ -77,10 +78,12 @@ def replaces(*kernels: Kernel) -> Callable[[B], B]:
 
 def replacement(kernel: Kernel, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
     """What runs faster in the place of a kernel; None where nothing does."""
-    homes = _MODULES.get(getattr(kernel, "__module__", ""))
-    if homes is None or native() is None:
-        return None
-    for home in homes:
+    binder = _binder_of(kernel)
+    return None if binder is None or native() is None else binder(constants, attributes)
+
+
+@cache
+def _binder_of(kernel: Kernel) -> Binder | None:
+    for home in _MODULES.get(getattr(kernel, "__module__", ""), ()):
         import_module(f"{__name__}.{home}")
-    binder = _BINDERS.get(kernel)
-    return None if binder is None else binder(constants, attributes)
+    return _BINDERS.get(kernel)

@@ -21,27 +21,30 @@ from onnxeval.ops.math.power import power
 from onnxeval.ops.math.rectifiers import parametric_relu
 from onnxeval.registry import STANDARD, Kernel, OpKey
 
-STANDARD.load_section("math")
+
+def _standard(op_type: str, since_version: int) -> Kernel:
+    return STANDARD.require(OpKey("", op_type, since_version), "math")
+
 
 #: Readable kernel -> its number in kernels.h, and that with its operands exchanged, None where there is none.
 _JOINS: dict[Kernel, tuple[int, int | None]] = {
-    STANDARD[OpKey("", "Add", 14)]: (64, 64),
-    STANDARD[OpKey("", "Sub", 14)]: (65, 66),
-    STANDARD[OpKey("", "Mul", 14)]: (67, 67),
-    STANDARD[OpKey("", "Div", 14)]: (68, 69),
-    STANDARD[OpKey("", "Max", 13)]: (70, 70),
-    STANDARD[OpKey("", "Min", 13)]: (71, 71),
+    _standard("Add", 14): (64, 64),
+    _standard("Sub", 14): (65, 66),
+    _standard("Mul", 14): (67, 67),
+    _standard("Div", 14): (68, 69),
+    _standard("Max", 13): (70, 70),
+    _standard("Min", 13): (71, 71),
     parametric_relu: (72, None),
 }
 ADD, SUBTRACT, MULTIPLY = 64, 65, 67
 
 #: Readable kernels of one number that are no activations.
 _SIMPLE: dict[Kernel, Kind] = {
-    STANDARD[OpKey("", "Abs", 13)]: Kind.ABSOLUTE,
-    STANDARD[OpKey("", "Neg", 13)]: Kind.NEGATIVE,
-    STANDARD[OpKey("", "Sqrt", 13)]: Kind.ROOT,
-    STANDARD[OpKey("", "Reciprocal", 13)]: Kind.RECIPROCAL,
-    STANDARD[OpKey("", "Exp", 13)]: Kind.EXP,
+    _standard("Abs", 13): Kind.ABSOLUTE,
+    _standard("Neg", 13): Kind.NEGATIVE,
+    _standard("Sqrt", 13): Kind.ROOT,
+    _standard("Reciprocal", 13): Kind.RECIPROCAL,
+    _standard("Exp", 13): Kind.EXP,
 }
 
 #: As in kernels.h.
@@ -82,9 +85,13 @@ class ElementChain:
         self.first = parts[0].sources if start == 0 else ()
         self.steps: list[Instruction] = []
         self.stop = start
+        operands: set[int] = set()
         for place, part in enumerate(parts[start:], start):
             step = _instruction(part, constants, begins=place == 0)
-            if step is None or len({s.operand for s in self.steps} | {step.operand}) > _MOST_OPERANDS - 2:
+            if step is None:
+                break
+            operands.add(step.operand)
+            if len(operands) > _MOST_OPERANDS - 2:
                 break
             self.steps.append(step)
             self.stop = place + 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,9 @@ from onnxeval.passes._rewrite import op_type
 from onnxeval.plan import Step
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """An operator on the parts of an expression."""
+    """An operator on the parts of an expression. `parsed` makes each once."""
 
     op: str
     parts: tuple[Tree, ...]
@@ -66,17 +67,15 @@ def _tree(node: ast.expr) -> Tree:
     raise ValueError(f"a pattern has no {ast.unparse(node)}")
 
 
+#: What stands in an expression for operators that no other spelling is without, besides their names.
+_SIGNS = {"+": "Add", " - ": "Sub"}
+_CALLED = re.compile(r"(\w+)\(")
+
+
 @cache
 def operators_of(text: str) -> frozenset[str]:
-    """The operators that every spelling of an expression has."""
-
-    def walk(tree: Tree) -> Iterator[str]:
-        if isinstance(tree, Call):
-            yield tree.op
-            for part in tree.parts:
-                yield from walk(part)
-
-    return frozenset(walk(parsed(text))) - {"Mul", "Div", "Pow", "Reciprocal"}
+    """The operators that every spelling of an expression has. It need not be parsed for that."""
+    return frozenset([*_CALLED.findall(text), *(op for sign, op in _SIGNS.items() if sign in text)])
 
 
 @dataclass(frozen=True, slots=True)

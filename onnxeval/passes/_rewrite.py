@@ -37,7 +37,7 @@ Pass: TypeAlias = Callable[[Plan, Known], Plan]
 
 def op_type(step: Step) -> str:
     """The operator of the standard's own domain that a step runs; "" for all others."""
-    return step.schema.key.op_type if step.schema is not None and not step.schema.key.domain else ""
+    return step.schema.operator if step.schema is not None else ""
 
 
 def reads_of(step: Step) -> Iterator[str]:

@@ -14,7 +14,7 @@ def drop_identities(plan: Plan, _: Known) -> Plan:
     names: dict[str, str] = {}
     steps = []
     for step in plan.steps:
-        inputs = tuple([names.get(name, name) for name in step.inputs])
+        inputs = tuple([names.get(name, name) for name in step.inputs]) if names else step.inputs
         if _hands_on(step) and step.outputs[0] not in needed and not any(step.outputs[1:]):
             names[step.outputs[0]] = inputs[0]
         else:

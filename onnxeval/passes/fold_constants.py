@@ -44,16 +44,16 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
     needed: set[str] = set()  # by steps that are left to the run
     steps = []
     for step in plan.steps:
-        if not step.subgraphs and not all(name in known or not name for name in step.inputs):
+        if not step.subgraphs and [name for name in step.inputs if name and name not in known]:
             needed.update(step.inputs)
             steps.append(step)
             continue
-        inputs = [known[name] for name in reads_of(step)] if _is_constant(step, known) else None
-        results = evaluate(step, known) if inputs is not None and allowance.covers(inputs) else None
+        inputs = {name: known[name] for name in reads_of(step)} if _is_constant(step, known) else None
+        results = evaluate(step, inputs) if inputs is not None and allowance.covers(inputs.values()) else None
         if inputs is not None and results is not None and _is_kept(results, allowance):
             made = {name: value for name, value in zip(step.outputs, results, strict=True) if name}
             known.update({name: _frozen(value) for name, value in made.items()})
-            taken.update({name: allowance.spend(value, inputs) for name, value in made.items()})
+            taken.update({name: allowance.spend(value, inputs.values()) for name, value in made.items()})
             for name in (taken.keys() & set(step.releases)) - needed:
                 dead = known.pop(name)
                 heir = next((other for other, value in made.items() if np.may_share_memory(value, dead)), None)
@@ -64,7 +64,7 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
         else:
             needed.update(reads_of(step))
             steps.append(with_bodies(step, lambda body: _folded(body, evaluate, known, allowance)))
-    return rebuilt(plan, steps, known)
+    return rebuilt(plan, steps, known) if steps != list(plan.steps) else plan
 
 
 def _is_constant(step: Step, known: Mapping[str, Tensor]) -> bool:

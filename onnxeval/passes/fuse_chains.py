@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,8 +68,7 @@ ELEMENTWISE = frozenset(
 _LONGEST = 24
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Part(NamedTuple):
     """One operator of a chain, and where each of its inputs comes from."""
 
     label: str
@@ -136,10 +135,10 @@ def _chain_before(step: Step, ends: Mapping[str, list[Step]], readers: Mapping[s
         return None
     chains = [
         ends[name]
-        for name in dict.fromkeys(step.inputs)
+        for name in step.inputs
         if name in ends and readers[name] == step.inputs.count(name) and len(ends[name]) < _LONGEST
     ]
-    return max(chains, key=lambda chain: op_type(chain[0]) in PRODUCTS, default=None)
+    return next((chain for chain in chains if op_type(chain[0]) in PRODUCTS), chains[0]) if chains else None
 
 
 def _can_be_part(step: Step) -> bool:

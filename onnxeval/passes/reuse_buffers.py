@@ -17,6 +17,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.passes._rewrite import Known, op_type, reads_of
 from onnxeval.plan import Plan, Step
 from onnxeval.registry import STANDARD, Kernel
+from onnxeval.schema import Schema
 
 #: Operators whose kernels never return a view of an input, nor of anything they keep.
 FRESH = frozenset(
@@ -83,18 +84,17 @@ def _in_place(step: Step, lending: Mapping[str, bool]) -> Step:
 
 def in_place(step: Step, place: int) -> Kernel:
     """The kernel that may write into the input at a place, the first or the second; the step's own where none can."""
-    operator = op_type(step)
-    if operator not in _IN_PLACE or step.schema is None:
+    if step.schema is None or step.schema.operator not in _IN_PLACE:
         return step.kernel
-    if step.kernel is not STANDARD.get(step.schema.key):  # a compiled one wins more by itself
-        return step.kernel
-    oldest, make = _IN_PLACE[operator]
-    return _made(make, step.kernel, place) if step.schema.key.since_version >= oldest else step.kernel
+    return _writing(step.kernel, step.schema, place)
 
 
 @cache
-def _made(make: Callable[[Kernel, int], Kernel], plain: Kernel, place: int) -> Kernel:
-    return make(plain, place)
+def _writing(plain: Kernel, schema: Schema, place: int) -> Kernel:
+    oldest, make = _IN_PLACE[schema.operator]
+    # A compiled kernel wins more by itself
+    can = schema.key.since_version >= oldest and plain is STANDARD.get(schema.key)
+    return make(plain, place) if can else plain
 
 
 def _is_large(x: Tensor) -> bool:

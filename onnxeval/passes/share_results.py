@@ -29,7 +29,7 @@ def share_results(plan: Plan, _: Known) -> Plan:
     for step in plan.steps:
         inputs = tuple([names.get(name, name) for name in step.inputs]) if names else step.inputs
         step = replace(step, inputs=inputs) if inputs != step.inputs else step
-        key = _key(step) if any(readers[name] > 1 for name in inputs) else None
+        key = _key(step) if [name for name in inputs if readers[name] > 1] else None
         first = seen.setdefault(key, step) if key is not None else step
         if first is step or not _can_serve(first, step, needed):
             steps.append(step)
@@ -46,7 +46,7 @@ def _key(step: Step) -> Hashable | None:
     if step.schema is None or step.subgraphs or "rng" in step.injected:
         return None
     attributes = tuple(step.attributes.items())
-    key = (step.kernel, step.schema.key, step.inputs, attributes, str(attributes))  # 0.0 equals -0.0
+    key = (step.kernel, step.schema, step.inputs, attributes, str(attributes))  # 0.0 equals -0.0
     try:
         hash(key)
     except TypeError:

@@ -84,11 +84,11 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
     parts = []
     for part in chain.parts:
         if head is not None and part is chain.parts[0]:
-            parts.append(replace(part, quick=head.alone))
+            parts.append(part._replace(quick=head.alone))
             continue
         known = [constants[source] if source >= 0 else None for source in part.sources]
         kernel = replacement(part.kernel, known, part.attributes)
-        parts.append(part if kernel is None or part.quick is not part.kernel else replace(part, quick=kernel))
+        parts.append(part if kernel is None or part.quick is not part.kernel else part._replace(quick=kernel))
     quick = Chain(tuple(parts))
     tail = element_chain(parts, constants, 0 if head is None else head.length)
     return quick if head is None and tail is None else QuickChain(quick, head, tail, kernels.interrupt)
