@@ -15,6 +15,7 @@ from onnxeval.constants import Constants
 from onnxeval.custom import check_custom_arity, custom_attributes
 from onnxeval.errors import ModelError, UnsupportedOperators
 from onnxeval.external import NO_FILES, Files
+from onnxeval.fitting import attribute_values, check_arity
 from onnxeval.functions import (
     call_references,
     function_body,
@@ -42,9 +43,7 @@ from onnxeval.registry import STANDARD, Registry
 from onnxeval.schema import (
     STANDARD_DOMAINS,
     Schema,
-    attribute_values,
     canonical_domain,
-    check_arity,
     released_opset,
 )
 from onnxeval.serving import Served, serve, why_not_served

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from onnxeval.errors import NodeError, OnnxEvalError, ResourceLimitError
+from onnxeval.fitting import check_outputs, check_types
 from onnxeval.limits import Limits, Run
 from onnxeval.observe import StepRunner
 from onnxeval.plan import NOTHING, PartFailed, Plan, Step, TypedBody
-from onnxeval.schema import TypeKey, check_outputs, check_types
+from onnxeval.schema import TypeKey
 from onnxeval.values import Sequence, Value, ValueType, describe, type_of, type_string
 
 _ndarray = np.ndarray

@@ -2,7 +2,7 @@
 
 Each is read once into a `Schema`; looking one up again costs a dictionary access. onnx builds all of its OpSchemas when
 it is asked for the first, which takes longer than compiling most models. So what they say is kept in a file, for one
-release; onnx is asked where another is installed.
+release; onnx is asked where another is installed, and imported only then.
 """
 
 from __future__ import annotations
@@ -11,26 +11,25 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import onnx.defs
 from onnx import AttributeProto
-from onnx.defs import OpSchema
 
-from onnxeval.attributes import attribute_value, kind_name, kind_of
-from onnxeval.dtypes import BY_NAME, NAMES, DType, name_of
-from onnxeval.errors import ModelError
-from onnxeval.external import NO_FILES, Files
+from onnxeval.attributes import attribute_value
+from onnxeval.dtypes import DType
 from onnxeval.registry import OpKey
-from onnxeval.values import type_string
+
+if TYPE_CHECKING:
+    from onnx.defs import OpSchema
 
 #: The domains whose operators onnx.defs describes.
 STANDARD_DOMAINS = frozenset({"", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"})
 
 #: An attribute of the first opsets that says nothing, and is passed on to no kernel.
-_LEGACY = "consumed_inputs"
+LEGACY = "consumed_inputs"
 
 #: onnx.defs counts opsets in 32 bits.
 _LARGEST_OPSET = 2**31 - 1
@@ -100,7 +99,9 @@ class Schema:
 
     @property
     def definition(self) -> Any:  # an OpSchema; its stubs miss what is read of it
-        """Onnx's own object."""
+        """The object of onnx itself."""
+        import onnx.defs
+
         return onnx.defs.get_schema(self.key.op_type, self.key.since_version, self.key.domain)
 
 
@@ -112,8 +113,13 @@ def canonical_domain(domain: str) -> str:
 @cache
 def newest_opset(domain: str) -> int:
     """The newest version of a standard domain that the installed onnx knows; 0 for every other domain."""
-    oldest_and_newest = onnx.defs.C.schema_version_map()  # reading all schemas for this would cost 25 ms
-    return int(oldest_and_newest.get(domain, (0, 0))[1]) if domain in STANDARD_DOMAINS else 0
+    if domain not in STANDARD_DOMAINS:
+        return 0
+    if domain in (kept := _kept()[0]):
+        return kept[domain]
+    import onnx.defs
+
+    return int(onnx.defs.C.schema_version_map().get(domain, (0, 0))[1])  # reading all schemas for this would cost 25 ms
 
 
 @cache
@@ -133,6 +139,8 @@ def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
     if rows := _kept_rows(domain, op_type):
         row = max((row for row in rows if row[0] <= opset), key=lambda row: int(row[0]), default=None)
         return None if row is None else _schema(domain, op_type, row)
+    import onnx.defs
+
     try:
         return _read(onnx.defs.get_schema(op_type, min(opset, _LARGEST_OPSET), domain))
     except onnx.defs.SchemaError:
@@ -142,6 +150,8 @@ def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
 @cache
 def all_schemas() -> tuple[Schema, ...]:
     """Every schema there ever was, ordered by domain, name and version."""
+    import onnx.defs
+
     schemas = [_read(definition) for definition in onnx.defs.get_all_schemas_with_history()]
     return tuple(sorted(schemas, key=lambda s: s.key))
 
@@ -152,21 +162,29 @@ def known_versions(domain: str, op_type: str) -> tuple[int, ...]:
     return tuple(s.key.since_version for s in all_schemas() if s.key[:2] == (domain, op_type))
 
 
-#: What `row_of` gives for every version of every operator of one release of onnx: the release, then an operator a line,
-#: ``domain:op_type`` and its rows.
+#: One release of onnx, the newest version of each domain in it, and an operator a line: ``domain:op_type`` and what
+#: `row_of` gives for each of its versions.
 KEPT = Path(__file__).with_name("schemas.txt")
 
 
 @cache
-def _kept() -> Mapping[str, str]:
-    """The lines of that file; none where another release is installed."""
-    release, *lines = KEPT.read_text("utf-8").splitlines()
-    return dict(line.split(" ", 1) for line in lines) if release == onnx.__version__ else {}
+def _kept() -> tuple[Mapping[str, int], Mapping[str, str]]:
+    """The newest versions and the operators in that file; nothing where another release is installed."""
+    release, newest, *operators = KEPT.read_text("utf-8").splitlines()
+    if not is_installed(release):
+        return {}, {}
+    return json.loads(newest), dict(line.split(" ", 1) for line in operators)
+
+
+def is_installed(release: str) -> bool:
+    """Whether the installed onnx is sure to be this release, as its own folder tells; asking onnx would import it."""
+    spec = find_spec("onnx")
+    return spec is not None and Path(str(spec.origin)).parents[1].joinpath(f"onnx-{release}.dist-info").exists()
 
 
 @cache
 def _kept_rows(domain: str, op_type: str) -> Sequence[Any]:
-    return json.loads(_kept().get(f"{domain}:{op_type}", "[]"))  # type: ignore[no-any-return]
+    return json.loads(_kept()[1].get(f"{domain}:{op_type}", "[]"))  # type: ignore[no-any-return]
 
 
 def row_of(definition: OpSchema) -> Sequence[Any]:
@@ -187,7 +205,7 @@ def row_of(definition: OpSchema) -> Sequence[Any]:
 
 
 def _slot_row(parameter: OpSchema.FormalParameter) -> Sequence[Any]:
-    options = OpSchema.FormalParameterOption
+    options = type(parameter.option)
     optional, variadic = parameter.option == options.Optional, parameter.option == options.Variadic
     return (parameter.name, parameter.type_str, optional, variadic, parameter.is_homogeneous, parameter.min_arity)
 
@@ -228,7 +246,7 @@ def _schema(domain: str, op_type: str, row: Sequence[Any]) -> Schema:
             max_outputs=max_outputs,
             attributes=MappingProxyType(attributes),
             required=tuple(a.name for a in attributes.values() if a.required),
-            defaults=MappingProxyType({a.name: a.default for a in attributes.values() if a.name != _LEGACY}),
+            defaults=MappingProxyType({a.name: a.default for a in attributes.values() if a.name != LEGACY}),
             chooses_types=not is_constant
             and any(len(slot.allowed) > 1 and slot.variable not in given for slot in outputs),
             has_body=has_body,
@@ -267,133 +285,3 @@ def why_missing(domain: str, op_type: str, version: int, there: Sequence[int]) -
 
     near = get_close_matches(op_type, {s.key.op_type for s in all_schemas() if s.key.domain == domain}, 1)
     return f"{name} is no operator of the standard" + (f" (did you mean {near[0]}?)" if near else "")
-
-
-# Attributes
-
-
-def is_free_attribute(name: str) -> bool:
-    """Whether any node may have an attribute of this name, as onnx's own checker has it: a tool's notes to itself."""
-    return name.startswith("__")
-
-
-def attribute_values(
-    attributes: Iterable[AttributeProto], schema: Schema, files: Files = NO_FILES
-) -> Mapping[str, Any]:
-    """All attributes of the schema, defaults filled in, None where there is none.
-
-    Attributes with free names are left out. Raises ModelError for a missing, unknown, doubled or mistyped one.
-    """
-    given: dict[str, Any] = {}
-    for attribute in attributes:
-        name = attribute.name
-        if (declared := schema.attributes.get(name)) is None:
-            if is_free_attribute(name):
-                continue
-            known = ", ".join(schema.attributes) or "none"
-            raise ModelError(f'{schema.label} has no attribute "{name}" (it has: {known})')
-        if name in given:
-            raise ModelError(f'the attribute "{name}" is given twice')
-        if kind_of(attribute) != declared.kind:
-            raise ModelError(
-                f'the attribute "{name}" is of type {kind_name(kind_of(attribute))}, '
-                f"{schema.label} declares {kind_name(declared.kind)}"
-            )
-        given[name] = attribute_value(attribute, files)
-    if missing := [name for name in schema.required if name not in given]:
-        raise ModelError(f"{schema.label} needs the attribute{'s' * (len(missing) > 1)} {', '.join(missing)}")
-    if not given:
-        return schema.defaults
-    given.pop(_LEGACY, None)
-    return {**schema.defaults, **given}
-
-
-# Slots and types
-
-
-def check_arity(schema: Schema, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise ModelError where a node lists too few or too many inputs or outputs, or leaves a required input blank.
-
-    Any output may be blank: nobody wants it.
-    """
-    is_right = schema.min_inputs <= len(inputs) <= schema.max_inputs
-    if is_right and schema.min_outputs <= len(outputs) <= schema.max_outputs and all(inputs):
-        return
-    for what, names, least, most in (
-        ("input", inputs, schema.min_inputs, schema.max_inputs),
-        ("output", outputs, schema.min_outputs, schema.max_outputs),
-    ):
-        if not least <= len(names) <= most:
-            wanted = str(least) if least == most else f"{least} or more" if most >= 2**31 - 1 else f"{least} to {most}"
-            raise ModelError(f"{schema.label} takes {wanted} {what}s, {len(names)} given")
-    for place, name in enumerate(inputs):
-        slot = slot_at(schema.inputs, place)
-        if not (name or slot is None or slot.optional):
-            raise ModelError(f'{schema.label} needs its input {place} "{slot.name}", it is blank')
-
-
-def check_types(schema: Schema, types: tuple[TypeKey, ...]) -> None:
-    """Raise TypeError where the inputs' types break the schema's constraints. Types found right are remembered."""
-    if types in schema.accepted:
-        return
-    bound: dict[str, tuple[str, str]] = {}
-    for place, key in enumerate(types):
-        slot = slot_at(schema.inputs, place)
-        given = _type_name(key)
-        if slot is None:
-            continue
-        if given is None:  # a function's input that its call leaves out, read inside
-            if not slot.optional:
-                raise TypeError(f'input {place} "{slot.name}" is absent, {schema.label} needs it')
-            continue
-        given = _as_allowed(given, slot, "input")
-        if _UNKNOWN in given:
-            continue
-        if not slot.variable or (slot.variadic and not slot.homogeneous):
-            continue
-        first_name, first_type = bound.setdefault(slot.variable, (slot.name, given))
-        if first_type != given:
-            raise TypeError(
-                f'input {place} "{slot.name}" is {_readable(given)}, but "{first_name}" is {_readable(first_type)}: '
-                f"{schema.label} wants one type ({slot.variable}) for both"
-            )
-    schema.accepted.add(types)
-
-
-def check_outputs(schema: Schema, types: tuple[TypeKey, ...]) -> None:
-    """Raise TypeError where an output's type is none that the version gives. Types found right are remembered."""
-    if types in schema.accepted_outputs:
-        return
-    for place, key in enumerate(types):
-        slot, given = slot_at(schema.outputs, place), _type_name(key)
-        if given is not None and slot is not None:
-            _as_allowed(given, slot, f"{schema.label}: the output")
-    schema.accepted_outputs.add(types)
-
-
-_UNKNOWN = type_string(None)
-
-
-def _type_name(key: TypeKey) -> str | None:
-    return key if key is None or isinstance(key, str) else f"tensor({NAMES.get(key, key.name)})"
-
-
-def _as_allowed(given: str, slot: Slot, what: str) -> str:
-    """The form of ``given`` that the slot allows: an optional that holds something flows as that thing itself.
-
-    Of an empty sequence or optional the element type may be unknown; any that is allowed will do.
-    """
-    for form in (given, f"optional({given})"):
-        if form in slot.allowed:
-            return form
-        known, unknown, _ = form.partition(_UNKNOWN)
-        if unknown and any(allowed.startswith(known) for allowed in slot.allowed):
-            return form
-    allowed = ", ".join(sorted(map(_readable, slot.allowed)))
-    raise TypeError(f'{what} "{slot.name}" is {_readable(given)}, allowed: {allowed}')
-
-
-def _readable(type_name: str) -> str:
-    """``float32`` for ``tensor(float)``; what is not a plain tensor stays as it is."""
-    inner = type_name.removeprefix("tensor(").removesuffix(")")
-    return name_of(BY_NAME[inner]) if type_name == f"tensor({inner})" and inner in BY_NAME else type_name

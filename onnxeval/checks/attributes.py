@@ -13,7 +13,8 @@ from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.suggest import closest, nearest
 from onnxeval.checks.views import Node
 from onnxeval.custom import custom_schema
-from onnxeval.schema import Schema, find_schema, is_free_attribute, known_versions
+from onnxeval.fitting import is_free_attribute
+from onnxeval.schema import Schema, find_schema, known_versions
 
 #: Since this IR version an attribute says its type.
 _IR_WITH_ATTRIBUTE_TYPES = 2

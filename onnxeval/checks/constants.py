@@ -12,8 +12,9 @@ from onnx import AttributeProto, TensorProto
 from onnxeval.checks.known import ABSENT, Known
 from onnxeval.dtypes import DType, Tensor
 from onnxeval.errors import ModelError
+from onnxeval.fitting import attribute_values
 from onnxeval.registry import STANDARD, signature_of
-from onnxeval.schema import Schema, attribute_values
+from onnxeval.schema import Schema
 from onnxeval.values import TensorType
 
 _MOST_ELEMENTS = 1024

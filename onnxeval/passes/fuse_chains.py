@@ -14,11 +14,12 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast.parts import ABSENT, SO_FAR
+from onnxeval.fitting import check_types
 from onnxeval.passes._rewrite import Known, count_readers, op_type, rebuilt
 from onnxeval.passes.reuse_buffers import FRESH, in_place
 from onnxeval.plan import PartFailed, Plan, Step
 from onnxeval.registry import Kernel
-from onnxeval.schema import Schema, check_types
+from onnxeval.schema import Schema
 from onnxeval.values import describe
 
 #: Operators that a chain begins with, beside the element-wise ones.

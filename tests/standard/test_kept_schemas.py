@@ -20,8 +20,8 @@ def test_what_is_read_from_the_file_is_what_is_read_from_onnx(monkeypatch: pytes
     """At every opset, for every operator, those before its first and after its last version included."""
 
     def described() -> dict[tuple[str, str, int], object]:
-        schemas.find_schema.cache_clear()
-        schemas._kept_rows.cache_clear()
+        for cached in (schemas.find_schema, schemas.newest_opset, schemas._kept_rows):
+            cached.cache_clear()
         monkeypatch.setattr(schemas, "_READ", {})
         newest = {domain: schemas.newest_opset(domain) for domain in schemas.STANDARD_DOMAINS}
         names = {(schemas.canonical_domain(d.domain), d.name) for d in onnx.defs.get_all_schemas_with_history()}
@@ -34,8 +34,13 @@ def test_what_is_read_from_the_file_is_what_is_read_from_onnx(monkeypatch: pytes
         return {key: schema and [getattr(schema, name) for name in fields] for key, schema in found.items()}
 
     kept = described()
-    monkeypatch.setattr(schemas, "_kept", dict)
+    monkeypatch.setattr(schemas, "_kept", lambda: ({}, {}))
     assert described() == kept
     monkeypatch.undo()
-    schemas.find_schema.cache_clear()
-    schemas._kept_rows.cache_clear()
+    for cached in (schemas.find_schema, schemas.newest_opset, schemas._kept_rows):
+        cached.cache_clear()
+
+
+def test_another_release_is_not_taken_for_that_of_the_file() -> None:
+    assert schemas.is_installed(onnx.__version__)
+    assert not schemas.is_installed("1.0.0")
