@@ -64,7 +64,8 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
         else:
             needed.update(reads_of(step))
             steps.append(with_bodies(step, lambda body: _folded(body, evaluate, known, allowance)))
-    return rebuilt(plan, steps, known) if steps != list(plan.steps) else plan
+    is_changed = len(known) > len(plan.constants) or steps != list(plan.steps)
+    return rebuilt(plan, steps, known) if is_changed else plan
 
 
 def _is_constant(step: Step, known: Mapping[str, Tensor]) -> bool:
