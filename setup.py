@@ -21,6 +21,7 @@ fingerprint = runpy.run_path("onnxeval/fast/interface.py")["fingerprint"]
 #: Files that are compiled once for each instruction set, under names of its own; all others are compiled once.
 KERNELS = (
     "activations",
+    "cells",
     "chain",
     "conv",
     "depthwise",
@@ -29,7 +30,6 @@ KERNELS = (
     "patches",
     "pooling",
     "quantized_lstm",
-    "recurrent",
     "rows",
     "table",
     "tile",

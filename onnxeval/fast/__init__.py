@@ -39,7 +39,9 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.math.sigmoids": ("curves",),
     "onnxeval.ops.math.quantized_matmul": ("integers",),
     "onnxeval.ops.math.variadic": ("elementwise",),
-    "onnxeval.ops.rnn.lstm": ("recurrent",),
+    "onnxeval.ops.rnn.gru": ("layers",),
+    "onnxeval.ops.rnn.lstm": ("layers",),
+    "onnxeval.ops.rnn.simple": ("layers",),
     "onnxeval.ops.contrib.dynamic_quantize": ("integers",),
     "onnxeval.ops.contrib.dynamic_quantize_lstm": ("recurrent",),
 }

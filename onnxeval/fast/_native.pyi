@@ -74,16 +74,6 @@ def multiply_integers(
     bias: Tensor | None,
     /,
 ) -> None: ...
-def lstm(
-    projected: Tensor,
-    recurrences: tuple[Matrix, ...] | tuple[Integers, ...],
-    scales: Tensor | None,
-    states: Tensor,
-    memory: Tensor,
-    outputs: Tensor,
-    backwards: bytes,
-    /,
-) -> None: ...
 def quantized_lstm(
     x: Tensor,
     into: tuple[Integers, ...],
@@ -97,6 +87,24 @@ def quantized_lstm(
     last_state: Tensor,
     last_memory: Tensor,
     backwards: bytes,
+    /,
+) -> None: ...
+def run_layer(
+    kind: int,
+    x: Tensor,
+    into: tuple[Matrix, ...],
+    across: tuple[Matrix, ...],
+    candidates: tuple[Matrix, ...] | None,
+    bias: Tensor | None,
+    initial_state: Tensor | None,
+    initial_memory: Tensor | None,
+    outputs: Tensor,
+    last_state: Tensor,
+    last_memory: Tensor | None,
+    backwards: bytes,
+    activation: int,
+    alpha: float,
+    beta: float,
     /,
 ) -> None: ...
 def pool(

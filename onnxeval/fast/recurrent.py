@@ -1,4 +1,4 @@
-"""LSTM with constant weights and the usual activations, all steps in one call, quantized ones too."""
+"""DynamicQuantizeLSTM with constant weights and the usual activations, all steps in one call."""
 
 from __future__ import annotations
 
@@ -10,49 +10,13 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
-from onnxeval.fast.activations import IDENTITY
 from onnxeval.fast.engine import native
 from onnxeval.fast.integers import packed_integers
 from onnxeval.ops.contrib.dynamic_quantize_lstm import dynamic_quantize_lstm
-from onnxeval.ops.rnn.lstm import lstm
 from onnxeval.registry import Kernel
 
 _BACKWARDS = {"forward": b"\0", "reverse": b"\1", "bidirectional": b"\0\1"}
 _USUAL = ("Sigmoid", "Tanh", "Tanh")
-
-
-@replaces(lstm)
-def bind_lstm(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
-    """LSTM of float32."""
-    kernels = native()
-    assert kernels is not None
-    weights, recurrence = constants[1:3]
-    if weights is None or recurrence is None or not (known_float32(weights) and known_float32(recurrence)):
-        return None
-    backwards = _backwards(attributes, weights, recurrence)
-    if backwards is None or weights.shape[:2] != recurrence.shape[:2] or recurrence.shape[1] != 4 * recurrence.shape[2]:
-        return None
-    into = tuple(kernels.Matrix(each.T) for each in weights)
-    across = tuple(kernels.Matrix(each.T) for each in recurrence)
-    hidden = recurrence.shape[2]
-
-    def stepped(x: Tensor, w: Tensor, r: Tensor, *rest: Tensor | None, **given: Any) -> Any:
-        bias, lengths, initial_h, initial_c, peepholes = (*rest, *(None,) * 5)[:5]
-        states = _states(x, w.shape[2], len(into), hidden, (initial_h, initial_c), bias)
-        if states is None or lengths is not None or peepholes is not None:
-            return lstm(x, w, r, *rest, **given)
-        steps, batch, features = x.shape
-        biases = _biases(bias, len(into), hidden)
-        rows = contiguous(x).reshape(steps * batch, features)
-        projected = np.empty((len(into), steps, batch, 4 * hidden), np.float32)
-        for direction, matrix in enumerate(into):
-            target = projected[direction].reshape(steps * batch, 4 * hidden)
-            kernels.multiply(rows, matrix, target, None, biases[direction], None, *IDENTITY)
-        outputs = np.empty((steps, len(into), batch, hidden), np.float32)
-        kernels.lstm(projected, across, None, *states, outputs, backwards)
-        return outputs, *states
-
-    return stepped
 
 
 @replaces(dynamic_quantize_lstm)
@@ -106,30 +70,6 @@ def _backwards(attributes: Mapping[str, Any], weights: Tensor, recurrence: Tenso
     hidden = attributes.get("hidden_size")
     fits = hidden is None or hidden in recurrence.shape[1:]
     return backwards if usual and plain and not own and fits else None
-
-
-def _states(
-    x: Tensor, features: int, directions: int, hidden: int, initial: Sequence[Tensor | None], bias: Tensor | None
-) -> tuple[Tensor, Tensor] | None:
-    """The first states, to be written over; None where an input is not as it must be."""
-    if not is_float32(x) or x.ndim != 3 or x.shape[2] != features or not x.size:
-        return None
-    if bias is not None and not (is_float32(bias) and bias.shape == (directions, 8 * hidden)):
-        return None
-    shape = (directions, x.shape[1], hidden)
-    states = []
-    for state in initial:
-        if state is not None and not (is_float32(state) and state.shape == shape):
-            return None
-        states.append(np.zeros(shape, np.float32) if state is None else np.array(state, order="C"))
-    return states[0], states[1]
-
-
-def _biases(bias: Tensor | None, directions: int, hidden: int) -> Tensor:
-    """Those of the input and of the recurrence together."""
-    if bias is None:
-        return np.zeros((directions, 4 * hidden), np.float32)
-    return bias[:, : 4 * hidden] + bias[:, 4 * hidden :]
 
 
 def _quantized(matrices: Tensor, scale: Tensor | None, zero_point: Tensor | None) -> tuple[Any, Any]:

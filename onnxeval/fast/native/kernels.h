@@ -152,18 +152,6 @@ typedef struct {
     const float *column_bias, *residual;
 } IntegerProduct;
 
-/* The steps of an LSTM with the usual activations: gates in the order input, output, forget, cell. */
-typedef struct {
-    long steps, directions, batch, hidden;
-    const float *projected;          /* (directions, steps, batch, 4 * hidden): input and all biases */
-    const unsigned char *backwards;  /* of each direction: whether time runs backwards */
-    const float *const *packed;      /* of each direction: (hidden, 4 * hidden), or NULL */
-    const IntegerMatrix *const *integers; /* with what is quantized at each step, or NULL */
-    const float *column_scales;      /* (directions, 4 * hidden), of the integers */
-    float *states, *memory;          /* (directions, batch, hidden): the first ones, then the last */
-    float *outputs;                  /* (steps, directions, batch, hidden) */
-} Lstm;
-
 /* DynamicQuantizeLSTM with the usual activations: gates in the order input, output, forget, cell. */
 typedef struct {
     long steps, directions, batch, features, hidden;
@@ -177,6 +165,26 @@ typedef struct {
     float *last_state, *last_memory;
     float *outputs;                     /* (steps, directions, batch, hidden) */
 } QuantizedLstm;
+
+/* How the reset gate of a GRU lets the state through: before it meets the weights, or what they made of it. */
+typedef enum { LSTM, RNN, GRU_BEFORE, GRU_AFTER } LayerKind;
+
+/* A recurrent layer of floats. Gates stand in the order of the standard. */
+typedef struct {
+    LayerKind kind;
+    long steps, directions, batch, features, hidden;
+    const float *x;                 /* (steps, batch, features), strides count elements and may be anything */
+    ptrdiff_t x_time, x_row, x_step;
+    const unsigned char *backwards; /* of each direction: whether time runs backwards */
+    /* Of each direction, packed: (features, gates * hidden), (hidden, gates * hidden) and, of GRU_BEFORE, whose second has
+       two gates, (hidden, hidden). */
+    const float *const *into, *const *across, *const *candidates;
+    const float *bias; /* (directions, 2 * gates * hidden), of the input and of the state; NULL where there is none */
+    const float *initial_state, *initial_memory; /* (directions, batch, hidden); NULL for zeros */
+    float *last_state, *last_memory;             /* the same; memory of LSTM alone */
+    float *outputs;                              /* (steps, directions, batch, hidden) */
+    Activation activation;                       /* of RNN */
+} Layer;
 
 typedef struct {
     const char *name;
@@ -192,8 +200,8 @@ typedef struct {
     size_t (*packed_integers_words)(long k, long n);
     void (*pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
     int (*multiply_integers)(const IntegerProduct *);
-    int (*run_lstm)(const Lstm *);
     int (*run_quantized_lstm)(const QuantizedLstm *);
+    int (*run_layer)(const Layer *);
     int (*pool)(const Pool *);
     void (*run_chain)(const ElementChain *);
     void (*activate)(const Activation *, const float *x, float *y, long n);

@@ -14,8 +14,8 @@ void NAMED(pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long 
 int NAMED(multiply_integers)(const IntegerProduct *);
 /* Sums of products of words (rows, k) and the matrix, to_row apart; rows are filled up to whole vectors. */
 void NAMED(multiply_words)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *, int32_t *to, ptrdiff_t to_row, long rows);
-int NAMED(run_lstm)(const Lstm *);
 int NAMED(run_quantized_lstm)(const QuantizedLstm *);
+int NAMED(run_layer)(const Layer *);
 void NAMED(run_chain)(const ElementChain *);
 int NAMED(pool_planes)(const Pool *);
 void NAMED(softmax)(const Rows *, int logarithm);
