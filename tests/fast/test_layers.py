@@ -131,16 +131,7 @@ def test_sizes_are_held_against_the_buffers(kernels, rng):
     right = [1, x, (into,), (across,), None, None, None, None, outputs, state, None, b"\0", 0, 0.0, 1.0]
     run(*right)
     wrong = [(0, 4), (0, 0), (1, x[:2]), (1, x[..., :3]), (2, ()), (2, (across,)), (2, (None,)), (3, (into,))]
-    wrong += [
-        (5, state),
-        (6, outputs),
-        (8, outputs[:, 0]),
-        (9, None),
-        (9, outputs),
-        (11, b"\0\0"),
-        (11, None),
-        (12, -2),
-    ]
+    wrong += [(5, x), (6, outputs), (8, outputs[:, 0]), (9, None), (9, outputs), (11, b"\0\0"), (11, None), (12, -2)]
     for place, value in wrong:
         arguments = right.copy()
         arguments[place] = value
