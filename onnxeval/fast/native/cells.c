@@ -17,7 +17,7 @@ typedef struct {
 /* Of the steps of one direction: the width of its gates, and what is needed beside the layer itself. */
 typedef struct {
     long direction, width;
-    float *bias, *recurrent_bias; /* the second: what is added to the state's part; NULL where there is none */
+    float *bias, *recurrent_bias; /* the second: what is added to what the state makes */
     float *zeros, *recurrent, *let, *ahead;
     ptrdiff_t *offsets; /* of the input at each step that is computed ahead */
 } Space;
