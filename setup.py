@@ -44,7 +44,7 @@ TIERS = {
         "v4": ["-mavx2", "-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"],
         "v4vnni": ["-mavx2", "-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"],
     },
-    "aarch64": {"neon": []},
+    "aarch64": {"neon": ["-fno-schedule-insns"]},  # else GCC loads ahead until sums leave their registers
 }
 TIERS.update(amd64=TIERS["x86_64"], arm64=TIERS["aarch64"])
 
@@ -64,6 +64,7 @@ FLAGS = [
     "-Wall",
     "-Wextra",
     "-Wno-psabi",
+    "-Wno-pass-failed",
 ]
 
 NOTE = """

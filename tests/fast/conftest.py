@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onnxeval.fast.engine import native
+from onnxeval.fast.engine import native, status
 
 
 @pytest.fixture(scope="session")
@@ -11,7 +11,7 @@ def kernels():
     """The compiled kernels; skips where there are none."""
     found = native()
     if found is None:
-        pytest.skip("the compiled kernels are not built, or turned off")
+        (pytest.fail if status().startswith("not used") else pytest.skip)(f"compiled kernels: {status()}")
     return found
 
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pool.h"
+#include "processor.h"
 
 /* The tiers that were compiled, each better than the one before. setup.py names them. */
 #define DECLARE(tier) extern const Kernels kernels_##tier;
@@ -11,22 +12,6 @@ FOR_EACH_TIER(DECLARE)
 static const Kernels *const tables[] = {FOR_EACH_TIER(ENTRY) NULL};
 
 const Kernels *active;
-
-/* Whether the processor and the system have what a tier was compiled for. */
-static int supports(const char *tier) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!strcmp(tier, "v2")) return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-    if (!strcmp(tier, "v3")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    int wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    return wide && (!strcmp(tier, "v4") || __builtin_cpu_supports("avx512vnni"));
-#else
-    (void)tier;
-    return 1;
-#endif
-}
 
 static PyObject *py_tiers(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     PyObject *names = PyList_New(0);

@@ -1,5 +1,12 @@
 #include "tile.h"
 
+/* Sixteen registers are just enough for sums and factors: Clang finds that out only when each sum has to be in one. */
+#if defined(__clang__) && defined(__AVX2__) && !defined(__AVX512F__)
+#define IN_REGISTER(v) __asm__("" : "+x"(v))
+#else
+#define IN_REGISTER(v) (void)0
+#endif
+
 INLINE void tile(const Tile *t, const int rows, const int vectors, const int raw) {
     Vector sum[TILE_ROWS][TILE_VECTORS];
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = zero();
@@ -12,7 +19,10 @@ INLINE void tile(const Tile *t, const int rows, const int vectors, const int raw
             UNROLL for (int j = 0; j < vectors; j++) right[j] = load(b + j * LANES);
             UNROLL for (int i = 0; i < rows; i++) {
                 Vector left = all(a[i * a_row]);
-                UNROLL for (int j = 0; j < vectors; j++) sum[i][j] += left * right[j];
+                UNROLL for (int j = 0; j < vectors; j++) {
+                    sum[i][j] += left * right[j];
+                    IN_REGISTER(sum[i][j]);
+                }
             }
         }
     } else {
@@ -22,7 +32,10 @@ INLINE void tile(const Tile *t, const int rows, const int vectors, const int raw
             right[vectors - 1] = load_first(b + (vectors - 1) * LANES, last);
             UNROLL for (int i = 0; i < rows; i++) {
                 Vector left = all(a[i * a_row]);
-                UNROLL for (int j = 0; j < vectors; j++) sum[i][j] += left * right[j];
+                UNROLL for (int j = 0; j < vectors; j++) {
+                    sum[i][j] += left * right[j];
+                    IN_REGISTER(sum[i][j]);
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 #ifndef ONNXEVAL_VECTOR_H
 #define ONNXEVAL_VECTOR_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
