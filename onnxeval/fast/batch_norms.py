@@ -39,7 +39,7 @@ def _binder(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping[str,
         @lru_cache(_MOST_PLANS)
         def plan_for(shape: tuple[int, ...]) -> tuple[bytes, Tensor, int, int] | None:
             each = (1, len(mean), *(1,) * (len(shape) - 2))
-            return compiled([shape, each, each, each], _STEPS)
+            return compiled(shape, [shape, each, each, each], _STEPS)
 
         @replayable
         def normalised(x: Tensor, *rest: Tensor, **given: Any) -> Any:

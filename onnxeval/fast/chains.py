@@ -62,7 +62,7 @@ class FusedHead:
 
 
 def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> FusedHead | None:
-    """What computes the product that a chain begins with and what goes with it of the rest; None where nothing does."""
+    """What computes the product that a chain begins with and what goes with it of the rest; None where there is none."""
     first = parts[0]
     if first.kernel not in _PRODUCTS:
         return None
@@ -83,7 +83,7 @@ def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> Fus
             break
         extras[kind] = place
         length += 1
-    return FusedHead(first, constants, extras, activation, length) if length > 1 else None
+    return FusedHead(first, constants, extras, activation, length)
 
 
 def _added(part: Part) -> int | None:

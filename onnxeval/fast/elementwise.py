@@ -47,9 +47,9 @@ _SIMPLE: dict[Kernel, Kind] = {
     _standard("Exp", 13): Kind.EXP,
 }
 
-#: As in kernels.h.
-_WHOLE, _SINGLE, _PER_ROW, _ALONG_ROW = range(4)
 _MOST_OPERANDS = 10
+#: NumPy is faster over many rows that are so short.
+_SHORT_ROW, _FEW_ELEMENTS = 8, 4096
 _MOST_PLANS = 64
 
 
@@ -125,74 +125,69 @@ class ElementChain:
         return result
 
     def _plan_for(self, inputs: Sequence[Tensor | None], result: Tensor | None) -> list[_Pass] | None:
-        """A pass goes on until an operand is larger than the result so far: the next one begins with that."""
-        steps = list(self.steps)
-        if result is not None:
-            begin, shape = SO_FAR, result.shape
-        else:
-            sources = [source for source in self.first if source >= 0]
-            shapes = {source: _shape(inputs, source) for source in sources}
-            shape = max(shapes.values(), key=lambda each: (len(each), math.prod(each)))
-            begin = next(source for source in sources if shapes[source] == shape)
-            if steps[0].operand >= 0 and begin != sources[0]:
-                exchanged = _exchanged(steps[0], sources[0])
-                if exchanged is None:
-                    return None
-                steps[0] = exchanged
-        passes: list[_Pass | None] = []
-        before = shape  # of the result before a pass
+        """A pass ends where an operand makes the result larger, so that what comes before is done to fewer elements."""
+        begin = SO_FAR if result is not None else self.first[0]
+        before = shape = _shape(inputs, begin) if result is None else result.shape
         taken: list[Instruction] = []
+        passes: list[_Pass] = []
 
-        def end_pass() -> None:
+        def end_pass() -> bool:
             places = tuple(dict.fromkeys([begin, *(step.operand for step in taken if step.what >= ADD)]))
             own = [before if place == SO_FAR else _shape(inputs, place) for place in places]
             placed = [s._replace(operand=places.index(s.operand)) if s.what >= ADD else s for s in taken]
-            found = compiled(own, placed)
-            passes.append(None if found is None else _Pass(shape, places, *found))
+            found = compiled(shape, own, placed)
+            passes.extend([] if found is None else [_Pass(shape, places, *found)])
+            return found is not None
 
-        for step in steps:
-            if step.operand < 0 or not _grows(shape, _shape(inputs, step.operand)):
-                taken.append(step)
-                continue
-            joined = _exchanged(step, SO_FAR)
-            if joined is None:
-                return None
-            if taken:
-                end_pass()
-            before, begin, shape, taken = shape, step.operand, _shape(inputs, step.operand), [joined]
-        end_pass()
-        found = [each for each in passes if each is not None]
-        return found if len(found) == len(passes) else None
-
-
-def _exchanged(step: Instruction, operand: int) -> Instruction | None:
-    """What does the same to the operand of a join, with what it joins for an operand."""
-    what = dict(_JOINS.values()).get(step.what)
-    return None if what is None else Instruction(what, operand)
+        for step in self.steps:
+            if step.what >= ADD:
+                try:
+                    grown = np.broadcast_shapes(shape, _shape(inputs, step.operand))
+                except ValueError:
+                    return None
+                if grown != shape and taken:
+                    if not end_pass():
+                        return None
+                    begin, before, taken = SO_FAR, shape, []
+                shape = grown
+            taken.append(step)
+        return passes if end_pass() else None
 
 
-def _grows(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether what is made of both has the other's shape, which is another one."""
-    try:
-        return shape != other and np.broadcast_shapes(shape, other) == other
-    except ValueError:
-        return False
+def compiled(
+    shape: tuple[int, ...], shapes: Sequence[tuple[int, ...]], steps: Sequence[Instruction]
+) -> tuple[bytes, Tensor, int, int] | None:
+    """The last arguments of the compiled kernel, for a result of that shape and operands of these.
 
-
-def compiled(shapes: Sequence[tuple[int, ...]], steps: Sequence[Instruction]) -> tuple[bytes, Tensor, int, int] | None:
-    """The last arguments of the compiled kernel, for operands of these shapes, the first of which the result has.
-
-    None where there are no elements, or they do not lie beside each other as the kernel can see them.
+    None where there are no elements, or the kernel would not be faster, or cannot see the operands as they lie.
     """
-    layouts = [_layout(each, shapes[0]) for each in shapes]
-    found = [each for each in layouts if each is not None]
-    lengths = {each[2] for each in found if each[2]}
-    size = math.prod(shapes[0])
-    if not size or len(found) < len(layouts) or len(lengths) > 1:
+    size = math.prod(shape)
+    if not size:
         return None
-    length = lengths.pop() if lengths else size
-    code = b"".join(struct.pack("=iiff", *step) for step in steps)
-    return code, np.array([each[:2] for each in found], np.int64), size // length, length
+    padded = [(1,) * (len(shape) - len(each)) + each for each in shapes]
+    for rank in range(len(shape) + 1):  # of what is in rows; the longer these are, the better
+        layouts = [_layout(each, shape, rank) for each in padded]
+        if None not in layouts:
+            length = math.prod(shape[rank:])
+            if length < _SHORT_ROW and size > _FEW_ELEMENTS:
+                return None
+            code = b"".join(struct.pack("=iiff", *step) for step in steps)
+            return code, np.array(layouts, np.int64), size // length, length
+    return None
+
+
+def _layout(own: tuple[int, ...], shape: tuple[int, ...], rank: int) -> tuple[int, int, int] | None:
+    """(is_row, repeat, count) of an operand, as in kernels.h, where the axes after the first ``rank`` are a row."""
+    is_row = own[rank:] == shape[rank:]
+    if not is_row and math.prod(own[rank:]) != 1:
+        return None
+    used = [axis for axis in range(rank) if own[axis] != 1]
+    if not used:
+        return is_row, 1, 1
+    first, last = used[0], used[-1] + 1
+    if own[first:last] != shape[first:last]:
+        return None
+    return is_row, math.prod(shape[last:rank]), math.prod(own[first:last])
 
 
 def _shape(inputs: Sequence[Tensor | None], place: int) -> tuple[int, ...]:
@@ -224,24 +219,6 @@ def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool
         return Instruction(_SIMPLE[part.kernel])
     activation = clip_of(part, constants) or (activation_of(part.kernel, part.attributes) if unary else None)
     return None if activation is None else Instruction(activation.kind, -1, activation.alpha, activation.beta)
-
-
-def _layout(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """(layout, count, the length of a row that it asks for or 0) of an operand in a result of that shape."""
-    if own == shape:
-        return _WHOLE, 0, 0
-    if len(own) > len(shape):
-        return None
-    size = math.prod(own)
-    if size == 1:
-        return _SINGLE, 1, 0
-    padded = (1,) * (len(shape) - len(own)) + own
-    used = [axis for axis, each in enumerate(padded) if each != 1]
-    first, last = used[0], used[-1] + 1
-    if padded[first:last] != shape[first:last]:
-        return None
-    inner = math.prod(shape[last:])
-    return (_ALONG_ROW, size, size) if inner == 1 else (_PER_ROW, size, inner)
 
 
 def element_chain(parts: Sequence[Part], constants: Sequence[Tensor | None], start: int) -> ElementChain | None:

@@ -91,4 +91,6 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
         parts.append(part if kernel is None or part.quick is not part.kernel else part._replace(quick=kernel))
     quick = Chain(tuple(parts))
     tail = element_chain(parts, constants, 0 if head is None else head.length)
-    return quick if head is None and tail is None else QuickChain(quick, head, tail, kernels.interrupt)
+    if tail is None and (head is None or head.length == 1):
+        return quick
+    return QuickChain(quick, head, tail, kernels.interrupt)

@@ -150,7 +150,7 @@ static int take_chain(ChainCall *call, PyObject *const *arguments) {
     c->count = (long)(PyBytes_Size(arguments[2]) / (Py_ssize_t)sizeof *c->instructions);
     c->operands = call->operands;
     c->y = out->buf;
-    if (count < 1 || count > MOST_BUFFERS - 2 || count_of(layouts) != 2 * count || c->rows < 1 || c->length < 1 ||
+    if (count < 1 || count > MOST_BUFFERS - 2 || count_of(layouts) != 3 * count || c->rows < 1 || c->length < 1 ||
         c->rows > PY_SSIZE_T_MAX / c->length || c->rows * c->length != count_of(out) || c->count < 1) {
         PyErr_SetString(PyExc_ValueError, "the chain does not fit its result");
         return -1;
@@ -158,16 +158,13 @@ static int take_chain(ChainCall *call, PyObject *const *arguments) {
     for (Py_ssize_t i = 0; i < count; i++) {
         const Py_buffer *view = take(&call->call.held, PyTuple_GetItem(arguments[1], i), "f", 0, "an operand");
         if (!view) return -1;
-        const long layout = ((const long *)layouts->buf)[2 * i], elements = ((const long *)layouts->buf)[2 * i + 1];
-        const Py_ssize_t wanted = layout == WHOLE       ? count_of(out)
-                                  : layout == SINGLE    ? 1
-                                  : layout == ALONG_ROW ? c->length
-                                                        : elements;
-        if (layout < 0 || layout >= LAYOUTS || (i == 0 && layout != WHOLE) || wanted < 1 || count_of(view) != wanted) {
+        const long *layout = (const long *)layouts->buf + 3 * i, is_row = layout[0], repeat = layout[1], parts = layout[2];
+        const Py_ssize_t most = count_of(out);
+        if (is_row < 0 || is_row > 1 || repeat < 1 || parts < 1 || parts > most || count_of(view) != parts * (is_row ? c->length : 1)) {
             PyErr_SetString(PyExc_ValueError, "an operand does not fit the result");
             return -1;
         }
-        call->operands[i] = (Operand){view->buf, layout, elements};
+        call->operands[i] = (Operand){view->buf, is_row, repeat, parts};
     }
     for (long i = 0; i < c->count; i++) {
         const Instruction *each = &c->instructions[i];
@@ -180,8 +177,8 @@ static int take_chain(ChainCall *call, PyObject *const *arguments) {
     return 0;
 }
 
-/* run_chain(out, operands, instructions, layouts, rows, length): a tuple of arrays, of which the first is as out is;
-   instructions are bytes of Instruction, layouts int64 of (layout, count) for each operand */
+/* run_chain(out, operands, instructions, layouts, rows, length): a tuple of arrays, of which the chain begins with
+   the first; instructions are bytes of Instruction, layouts int64 of (is_row, repeat, count) for each operand */
 PyObject *py_run_chain(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
     if (expect_arguments(given, 6, "run_chain")) return NULL;
     ChainCall *c = BEGIN(ChainCall, perform_chain);

@@ -40,6 +40,19 @@ static void run_join(int how, const float *x, const float *b, int single, float 
 #undef CASE
 }
 
+static void fill(float *y, float value, long n) {
+    const Vector same = all(value);
+    long i = 0;
+    for (; i + LANES <= n; i += LANES) store(y + i, same);
+    if (i < n) store_first(y + i, same, n - i);
+}
+
+/* What a row sees of an operand, from an element on. */
+INLINE const float *part_of(const Operand *operand, long row, long start, long length) {
+    const long part = row / operand->repeat % operand->count;
+    return operand->elements + (operand->is_row ? (ptrdiff_t)part * length + start : part);
+}
+
 typedef struct {
     const ElementChain *c;
     long pieces, each; /* blocks of a row, blocks of a task */
@@ -51,9 +64,12 @@ static void chain_task(void *context, long ticket) {
     for (long block = ticket * job->each; block < MINIMUM(c->rows * job->pieces, (ticket + 1) * job->each); block++) {
         const long row = block / job->pieces, start = block % job->pieces * BLOCK;
         const long n = MINIMUM(BLOCK, c->length - start);
-        const ptrdiff_t at = (ptrdiff_t)row * c->length + start;
-        const float *x = c->operands[0].elements + at;
-        float *y = c->y + at;
+        const float *x = part_of(c->operands, row, start, c->length);
+        float *y = c->y + (ptrdiff_t)row * c->length + start;
+        if (!c->operands->is_row) {
+            fill(y, *x, n);
+            x = y;
+        }
         for (long i = 0; i < c->count; i++, x = y) {
             const Instruction *instruction = &c->instructions[i];
             if (instruction->what < ADD) {
@@ -62,11 +78,7 @@ static void chain_task(void *context, long ticket) {
                 continue;
             }
             const Operand *operand = &c->operands[instruction->operand];
-            const float *b = operand->elements;
-            if (operand->layout == WHOLE) b += at;
-            if (operand->layout == PER_ROW) b += row % operand->count;
-            if (operand->layout == ALONG_ROW) b += start;
-            run_join(instruction->what, x, b, operand->layout == SINGLE || operand->layout == PER_ROW, y, n);
+            run_join(instruction->what, x, part_of(operand, row, start, c->length), !operand->is_row, y, n);
         }
     }
 }

@@ -97,15 +97,14 @@ typedef struct {
     float alpha, beta;     /* of activations */
 } Instruction;
 
-/* How an operand lies beside a result of `rows` rows of `length` elements. */
-typedef enum { WHOLE, SINGLE, PER_ROW, ALONG_ROW, LAYOUTS } Layout;
-
+/* How an operand lies beside a result of `rows` rows of `length` elements: row r sees its part (r / repeat) % count, which
+   is a row of `length` elements of its own, or one element. */
 typedef struct {
     const float *elements;
-    long layout, count; /* row r has element r % count, PER_ROW; count is the length, ALONG_ROW */
+    long is_row, repeat, count;
 } Operand;
 
-/* A chain of element-wise operations, on operand 0, which is WHOLE. */
+/* A chain of element-wise operations, on operand 0. */
 typedef struct {
     long rows, length, count;
     const Instruction *instructions;
