@@ -62,7 +62,7 @@ class FusedHead:
 
 
 def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> FusedHead | None:
-    """What computes the product that a chain begins with and what goes with it of the rest; None where there is none."""
+    """The product that a chain begins with, and what goes with it of the rest; None where there is none."""
     first = parts[0]
     if first.kernel not in _PRODUCTS:
         return None
