@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -257,6 +256,8 @@ def _is_stack(entry: Declared, value: Any) -> bool:
 
 
 def _digest(array: Any) -> str:
+    import hashlib
+
     data = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
     return hashlib.sha256(repr((array.dtype, array.shape)).encode() + data).hexdigest()
 
@@ -296,6 +297,8 @@ def _column(place: Path, name: str, count: int, first: Any) -> Column:
 
 
 def _results(place: Path, columns: list[Column], work: Work, fixed: Mapping[str, Any], blocks: int) -> Results:
+    import hashlib
+
     from onnxeval.batches.results import Results
 
     is_file = place.suffix.lower() == ".npy" and not place.is_dir()

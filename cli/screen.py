@@ -8,8 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal, TextIO, TypeAlias
+from typing import Any, Literal, NamedTuple, TextIO, TypeAlias
 
 from onnxeval.errors import OutputError
 
@@ -34,8 +33,7 @@ class NoReaderError(OutputError):
     """Whoever read our output has gone, as `head` does when it has seen enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """What standard output can show: columns, and whether a person reads it there (colours and wrapping then)."""
 
     width: int = _PLAIN_WIDTH

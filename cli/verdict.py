@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -85,8 +84,7 @@ def _keep_tolerance(ctx: click.Context, parameter: click.Parameter, values: tupl
     _keep(ctx, parameter, tolerances)
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(NamedTuple):
     name: str
     type: ValueType | None
     optional: bool = False

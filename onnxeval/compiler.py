@@ -74,6 +74,11 @@ class _Node(NamedTuple):
     place: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    around: Order  # that of its graph
+
+    def order_of(self, attribute: str, graph: GraphProto) -> Order:
+        """The order of the graph that is this attribute; of one that a function was called with, it is new."""
+        return self.around.bodies.get((self.place, attribute)) or order_graph(graph)
 
 
 class Compiler:
@@ -190,7 +195,7 @@ class Compiler:
             outputs = order.outputs[place]
             if not wanted.issuperset(outputs):
                 outputs = tuple([name if name in wanted else "" for name in outputs])
-            node = _Node(nodes[place], place, order.inputs[place], outputs)
+            node = _Node(nodes[place], place, order.inputs[place], outputs, order)
             try:
                 step = self._bind(node, scope, cut)
             except ModelError as error:
@@ -258,7 +263,7 @@ class Compiler:
         if given and (graphs := {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}):
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
             subgraphs = {
-                name: self._graph(graph, order_graph(graph), scope, Constants(graph, self.files))
+                name: self._graph(graph, node.order_of(name, graph), scope, Constants(graph, self.files))
                 for name, graph in graphs.items()
             }
         if signature.injected:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 from onnxeval.errors import ModelError
 from onnxeval.schema import canonical_domain
 
-#: The kinds of attributes that hold graphs. Here, as it takes onnx long to say what they are.
-_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+# It takes onnx long to say what they are
+_GRAPH, _GRAPHS = AttributeProto.GRAPH, AttributeProto.GRAPHS
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """The nodes of one graph in an order that can be run.
 
     ``nodes`` are places in the file. By place in the file, ``inputs`` and ``outputs`` are what each node lists, and
     ``reads`` its inputs and what its sub-graphs capture. ``captures`` are the names the whole graph reads from outside
-    itself.
+    itself. ``bodies`` are the orders of the sub-graphs that nodes have as attributes, by place and attribute.
     """
 
     nodes: Sequence[int]
@@ -30,6 +28,7 @@ class Order:
     outputs: Sequence[tuple[str, ...]]
     reads: Sequence[tuple[str, ...]]
     captures: tuple[str, ...]
+    bodies: Mapping[tuple[int, str], Order]
 
 
 def import_versions(imports: Iterable[Any], ir_version: int | None = None) -> dict[str, int]:
@@ -52,15 +51,6 @@ def import_versions(imports: Iterable[Any], ir_version: int | None = None) -> di
 def label_of(node: NodeProto, place: int) -> str:
     """What messages call a node: its name and operator, or its operator and place where it has no name."""
     return f"{node.name} ({node.op_type})" if node.name else f"node {place} ({node.op_type})"
-
-
-def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs among a node's attributes."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        elif attribute.type == AttributeProto.GRAPHS:
-            yield from attribute.graphs
 
 
 def constants_of(graph: GraphProto) -> Iterator[str]:
@@ -109,7 +99,8 @@ def _order(nodes: Sequence[NodeProto], known: set[str], outputs: Iterable[str]) 
     made = [tuple(node.output) for node in nodes]
     producers = _producers(nodes, made, known)
     inputs = [tuple(node.input) for node in nodes]
-    reads = [_reads(node, names) for node, names in zip(nodes, inputs, strict=True)]
+    bodies: dict[tuple[int, str], Order] = {}
+    reads = [_reads(node, place, names, bodies) for place, (node, names) in enumerate(zip(nodes, inputs, strict=True))]
     done = set(known)
     in_file_order = True
     free: dict[str, None] = {}
@@ -125,7 +116,7 @@ def _order(nodes: Sequence[NodeProto], known: set[str], outputs: Iterable[str]) 
         if name and name not in producers and name not in known:
             free[name] = None
     sequence = range(len(nodes)) if in_file_order else _sorted(nodes, reads, producers)
-    return Order(sequence, inputs, made, reads, tuple(free))
+    return Order(sequence, inputs, made, reads, tuple(free), bodies)
 
 
 def _producers(nodes: Sequence[NodeProto], made: Sequence[tuple[str, ...]], known: set[str]) -> dict[str, int]:
@@ -141,11 +132,16 @@ def _producers(nodes: Sequence[NodeProto], made: Sequence[tuple[str, ...]], know
     return producers
 
 
-def _reads(node: NodeProto, inputs: tuple[str, ...]) -> tuple[str, ...]:
+def _reads(
+    node: NodeProto, place: int, inputs: tuple[str, ...], bodies: dict[tuple[int, str], Order]
+) -> tuple[str, ...]:
     names = inputs if all(inputs) else tuple(filter(None, inputs))
     for attribute in node.attribute:
-        if attribute.type in _GRAPHS:
-            return (*names, *(name for graph in subgraphs(node) for name in order_graph(graph).captures))
+        if attribute.type == _GRAPH:
+            bodies[place, attribute.name] = order_graph(attribute.g)
+            names += bodies[place, attribute.name].captures
+        elif attribute.type == _GRAPHS:
+            names += tuple([name for graph in attribute.graphs for name in order_graph(graph).captures])
     return names
 
 

@@ -7,19 +7,20 @@ import re
 import stat
 import warnings
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
 from onnx import IR_VERSION, ModelProto, TensorProto
 
 from onnxeval.bulk import LARGE_FILE, Held, read_apart
 from onnxeval.errors import ModelError
-from onnxeval.lookalikes import looks_like, other_message
-from onnxeval.wire import broken_place
 
 
 class Loaded(NamedTuple):
@@ -121,6 +122,9 @@ def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
             is_binary = file_format == _BINARY
             proto: Any = ModelProto.FromString(data) if is_binary else onnx.load_model_from_string(data, file_format)
     except Exception as error:
+        from onnxeval.lookalikes import looks_like
+        from onnxeval.wire import broken_place
+
         hint = looks_like(data, file_format)
         reason = error.args[0].decode(errors="replace") if _holds_bytes(error) else str(error)
         if file_format == _BINARY:
@@ -134,6 +138,8 @@ def _parse(data: bytes, file_format: str, source: str) -> ModelProto:
 
 
 def _refuse_other_message(data: bytes, source: str) -> None:
+    from onnxeval.lookalikes import other_message
+
     what, hint = other_message(data)
     if what:
         raise ModelError(f"{source} is not an ONNX model but {what}", hint=hint)
@@ -167,9 +173,38 @@ def _refuse_nonsense(loaded: Loaded) -> None:
             f"knows versions up to {IR_VERSION}",
             hint="upgrade the onnx package, or export the model for an older IR version",
         )
-    _refuse_bad_text(proto, loaded.source)
+    if not _is_text(proto):
+        _refuse_bad_text(proto, loaded.source)
     if not proto.HasField("graph"):
         raise ModelError(f"{loaded.source} has no graph: it is not an ONNX model")
+
+
+#: The field of a FileDescriptorProto that says so; of several the last one counts.
+_PROTO3 = b"b\x06proto3"
+#: Messages of so many bytes are written and read once more to see whether their strings are text.
+_SMALL = 2**26
+
+
+def _is_text(proto: ModelProto) -> bool:
+    """Whether all strings are sure to be UTF-8.
+
+    ONNX's messages are of proto2, which does not say; the parser of proto3 does.
+    """
+    if proto.ByteSize() > _SMALL:
+        return False
+    try:
+        _strict_message().FromString(proto.SerializeToString())
+    except (DecodeError, UnicodeDecodeError):  # the latter from protobuf without its compiled parser
+        return False
+    return True
+
+
+@cache
+def _strict_message() -> Any:
+    """The class of ModelProto as if its file was of proto3."""
+    pool = DescriptorPool()
+    pool.AddSerializedFile(ModelProto.DESCRIPTOR.file.serialized_pb + _PROTO3)
+    return GetMessageClass(pool.FindMessageTypeByName(ModelProto.DESCRIPTOR.full_name))
 
 
 #: Prose for people, in whatever encoding its writer had.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
@@ -206,8 +207,15 @@ def _modules(section: str) -> tuple[str, ...]:
 @cache
 def _sources(section: str) -> Mapping[str, bytes]:
     """The text of each kernel file of a section; nothing where it is installed without."""
-    files = {module: _OPS / section / f"{module}.py" for module in _modules(section)}
-    return {module: file.read_bytes() if file.is_file() else b"" for module, file in files.items()}
+    folder = os.path.join(_OPS, section)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    texts = {}
+    for name in names:
+        module, suffix = os.path.splitext(name)
+        if suffix == ".py" and not module.startswith("_"):
+            with open(os.path.join(folder, name), "rb", 0) as file:
+                texts[module] = file.read()
+    return texts
 
 
 def _location(kernel: Kernel) -> str:

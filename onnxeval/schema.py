@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from onnx import AttributeProto
 
@@ -38,8 +38,7 @@ _LARGEST_OPSET = 2**31 - 1
 TypeKey: TypeAlias = DType | str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """One formal input or output. ``variable`` is the type variable it shares with others, or ""."""
 
     name: str
@@ -51,8 +50,7 @@ class Slot:
     min_arity: int
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(NamedTuple):
     """One attribute: its kind (an AttributeProto.AttributeType), and its default, None where it has none."""
 
     name: str

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast._checks import is_float32
 from onnxeval.fast.activations import IDENTITY, Activation
-from onnxeval.fast.convolutions import Convolution
 from onnxeval.fast.curves import activation_of, clip_of
-from onnxeval.fast.parts import SO_FAR, Part
-from onnxeval.fast.products import GeneralProduct, MatrixProduct
-from onnxeval.ops.math.matmul import gemm, matmul
-from onnxeval.ops.nn.conv import conv
+from onnxeval.fast.parts import SO_FAR, Part, Product
 from onnxeval.registry import STANDARD, Kernel, OpKey
 
 _ADD = STANDARD.require(OpKey("", "Add", 14), "math")
 
-#: Readable kernel -> what computes it, with something added and an activation.
-_PRODUCTS: dict[Kernel, Callable[[Sequence[Tensor | None], Mapping[str, Any]], Callable[..., Tensor | None]]] = {
-    matmul: MatrixProduct,
-    gemm: GeneralProduct,
-    conv: Convolution,
-}
+#: Where readable kernels live -> the module with what computes them, with something added and an activation.
+_HOMES = {"onnxeval.ops.math.matmul": "products", "onnxeval.ops.nn.conv": "convolutions"}
+
+
+def _product_of(kernel: Kernel) -> type[Product] | None:
+    home = _HOMES.get(getattr(kernel, "__module__", ""))
+    products: Mapping[Kernel, type[Product]] = {} if home is None else import_module(f"onnxeval.fast.{home}").PRODUCTS
+    return products.get(kernel)
 
 
 class FusedHead:
@@ -32,6 +31,7 @@ class FusedHead:
     def __init__(
         self,
         first: Part,
+        product: type[Product],
         constants: Sequence[Tensor | None],
         extras: Mapping[str, int],
         activation: Activation,
@@ -45,7 +45,7 @@ class FusedHead:
         bias = constants[extras["bias"]] if "bias" in extras else None
         self.vectors = {} if bias is None else {"bias": bias.reshape(-1)}
         known = [constants[source] if source >= 0 else None for source in first.sources]
-        self.product = _PRODUCTS[first.kernel](known, first.attributes)
+        self.product = product(known, first.attributes)
         self.activation = activation
         self.readable = first.kernel
 
@@ -64,7 +64,8 @@ class FusedHead:
 def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> FusedHead | None:
     """The product that a chain begins with, and what goes with it of the rest; None where there is none."""
     first = parts[0]
-    if first.kernel not in _PRODUCTS:
+    product = _product_of(first.kernel)
+    if product is None:
         return None
     extras: dict[str, int] = {}
     activation = IDENTITY
@@ -76,14 +77,14 @@ def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> Fus
             if found is not None:
                 activation, length = found, length + 1
             break
-        kind = _kind_of_extra(first, constants[place])
+        kind = _kind_of_extra(constants[place], product.has_columns)
         if kind == "bias" and len(first.sources) > 2 and first.sources[2] >= 0:  # Gemm has one already
             break
         if kind is None or kind in extras or "residual" in extras:
             break
         extras[kind] = place
         length += 1
-    return FusedHead(first, constants, extras, activation, length)
+    return FusedHead(first, product, constants, extras, activation, length)
 
 
 def _added(part: Part) -> int | None:
@@ -94,14 +95,14 @@ def _added(part: Part) -> int | None:
     return other if other >= 0 else None
 
 
-def _kind_of_extra(first: Part, value: Tensor | None) -> str | None:
+def _kind_of_extra(value: Tensor | None, has_columns: bool) -> str | None:
     """How the product adds it: a constant vector is a bias of its columns, what is not known may be a residual."""
     if value is None:
         return "residual"
     if not is_float32(value):
         return None
     if value.size > 1 and value.shape in ((value.size,), (1, value.size)):
-        return "bias" if first.kernel is not conv else None
+        return "bias" if has_columns else None
     return "residual" if value.ndim > 1 and value.shape[-1] > 1 else None
 
 

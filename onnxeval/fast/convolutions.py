@@ -38,6 +38,8 @@ class _Plan(NamedTuple):
 class Convolution:
     """Conv, with what may be added to it and applied before it is stored."""
 
+    has_columns = False
+
     def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None:
         kernels = native()
         assert kernels is not None
@@ -118,6 +120,9 @@ class Convolution:
             if len(self.plans) < _MOST_PLANS:
                 self.plans[key] = plan
         return plan
+
+
+PRODUCTS = {conv: Convolution}
 
 
 @replaces(conv)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from onnxeval.dtypes import Tensor
 from onnxeval.registry import Kernel
 
 #: Where an operator reads: a place among the inputs of its chain, or one of these.
@@ -20,3 +21,14 @@ class Part(Protocol):
     def sources(self) -> tuple[int, ...]: ...
     @property
     def attributes(self) -> Mapping[str, Any]: ...
+
+
+class Product(Protocol):
+    """What computes a product, with something added and an activation: made for its constant inputs and attributes."""
+
+    #: Whether its last axis are the columns of a matrix, to which a bias may be added.
+    has_columns: bool
+
+    def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None: ...
+
+    def __call__(self, *inputs: Tensor | None, **given: Any) -> Tensor | None: ...

@@ -41,6 +41,8 @@ class _Constant:
 class MatrixProduct:
     """MatMul, with what may be added to it and applied before it is stored."""
 
+    has_columns = True
+
     def __init__(self, constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> None:
         self.kernels = _kernels()
         self.width: int | None = None  # of packed weights
@@ -85,6 +87,8 @@ class MatrixProduct:
 
 class GeneralProduct:
     """Gemm, with what may be added to it and applied before it is stored."""
+
+    has_columns = True
 
     def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None:
         self.kernels = _kernels()
@@ -134,6 +138,9 @@ class GeneralProduct:
             right = self.packed.ready_for(len(left))
         self.kernels.multiply(left, right, result, by_row, *given, *activation)
         return result
+
+
+PRODUCTS = {matmul: MatrixProduct, gemm: GeneralProduct}
 
 
 @replaces(matmul)

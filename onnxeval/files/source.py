@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from onnxeval.errors import InputError, OnnxEvalError
 from onnxeval.values import Value, ValueType
 
 
-@dataclass(frozen=True, slots=True)
-class PictureForm:
+class PictureForm(NamedTuple):
     """What becomes of a picture's bytes: (byte · ``scale`` - ``mean``) / ``std``, for each channel.
 
     ``layout`` names the axes, letters of NCHW; "" lets the declared shape decide. ``resize`` is a height and a width,

@@ -28,9 +28,8 @@ from onnxeval.plan import Plan
 
 __all__ = ["PASSES", "Known", "bound_movement", "decided_by_shapes", "is_movement", "optimise", "specialise"]
 
-#: What makes other steps of steps.
+#: What makes other steps of steps, in a plan; after `fold_constants`, which looks inside sub-graphs itself.
 REWRITES: tuple[Pass, ...] = (
-    fold_constants,
     inline_branches,
     drop_identities,
     share_results,
@@ -40,12 +39,12 @@ REWRITES: tuple[Pass, ...] = (
 )
 
 #: All of them, in order. The later ones decide how steps run.
-PASSES: tuple[Pass, ...] = (*REWRITES, fuse_chains, use_native, prepare, reuse_buffers)
+PASSES: tuple[Pass, ...] = (fold_constants, *REWRITES, fuse_chains, use_native, prepare, reuse_buffers)
 
 
 def optimise(plan: Plan, known: Known) -> Plan:
     """The plan after every pass, with the sub-graphs and functions in it."""
-    plan = _throughout(plan, known, REWRITES)
+    plan = _throughout(fold_constants(plan, known), known, REWRITES)
     plan = use_native(_throughout(plan, known, (fuse_chains,)), known)
     plan = prepare(plan, known)
     return _throughout(plan, known, (reuse_buffers,))

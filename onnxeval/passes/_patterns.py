@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -78,8 +78,7 @@ def operators_of(text: str) -> frozenset[str]:
     return frozenset([*_CALLED.findall(text), *(op for sign, op in _SIGNS.items() if sign in text)])
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """What the names of an expression stand for, and the steps that spell it, the last one first."""
 
     names: Mapping[str, str]

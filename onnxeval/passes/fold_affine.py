@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from onnxeval.passes._rewrite import Known, count_readers, op_type, rebuilt
 from onnxeval.plan import Plan, Step
 
 
-@dataclass(frozen=True, slots=True)
-class _Scaled:
+class _Scaled(NamedTuple):
     """A step, and what the others after it do to its output: times ``factor``, plus ``shift``.
 
     Both are float64, one number a channel.
