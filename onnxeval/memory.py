@@ -1,4 +1,4 @@
-"""Freed memory kept for the next tensor.
+"""What this package asks of the memory of its process: to keep what is freed, and not to look for garbage at times.
 
 Where it can, the GNU C library gives the memory of each large array back to the system, which hands it out again page
 by page: writing to a new array takes several times as long as to an old one. A model's tensors are made and freed many
@@ -8,8 +8,11 @@ times over.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 #: Bytes of freed memory that are kept, and the size from which an array is returned to the system by itself.
@@ -26,3 +29,15 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         for threshold in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
             mallopt(ctypes.c_int(threshold), ctypes.c_int(_KEPT))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Let Python not look for cycles meanwhile: much is made of a large model that stays, and each look goes over it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -21,7 +21,7 @@ from onnxeval.feeding import check_feeds
 from onnxeval.graph import constants_of, known_names
 from onnxeval.limits import Limits, Run
 from onnxeval.loader import Loaded, load_model
-from onnxeval.memory import keep_freed_memory
+from onnxeval.memory import keep_freed_memory, uncollected
 from onnxeval.observe import Observer, unobserved
 from onnxeval.passes import Known, optimise
 from onnxeval.plan import Plan
@@ -112,8 +112,9 @@ class Model:
         key = (names, open_constants, reference)
         if key not in self._plans:
             self._refuse_unknown(names)
-            plan = self._compiler.compile(None if outputs is None else names, open_constants)
-            self._plans[key] = plan if reference else optimise(plan, Known(evaluate))
+            with uncollected():
+                plan = self._compiler.compile(None if outputs is None else names, open_constants)
+                self._plans[key] = plan if reference else optimise(plan, Known(evaluate))
         return self._plans[key]
 
     def run(
@@ -222,4 +223,5 @@ def load(model: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     """
     heed_environment()
     keep_freed_memory()
-    return Model(load_model(model))
+    with uncollected():
+        return Model(load_model(model))

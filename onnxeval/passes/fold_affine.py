@@ -39,6 +39,8 @@ def fold_affine(plan: Plan, _: Known) -> Plan:
             channels = _CHANNELS[op_type(step)](step, plan.constants)
             found[step.outputs[0]] = _Scaled(step, (), np.ones(channels), np.zeros(channels))
             continue
+        if not found:
+            continue
         source = next((name for name in step.inputs[:2] if name in found and readers[name] == 1), None)
         affine = _affine(step, found[source], plan.constants) if source is not None else None
         if source is not None and affine is not None:

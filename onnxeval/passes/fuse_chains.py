@@ -91,9 +91,16 @@ class Chain:
         """The last part's result. ``supplied`` is what the executor supplies to the first part."""
         return self.go_on(0, None, inputs, supplied)
 
-    def go_on(self, start: int, result: Any, inputs: Sequence[Tensor | None], supplied: Mapping[str, Any]) -> Any:
-        """The last part's result, from that of the parts before ``start``."""
-        for part in self.parts[start:]:
+    def go_on(
+        self,
+        start: int,
+        result: Any,
+        inputs: Sequence[Tensor | None],
+        supplied: Mapping[str, Any],
+        stop: int | None = None,
+    ) -> Any:
+        """The result of the last part before ``stop``, from that of the parts before ``start``."""
+        for part in self.parts[start:stop]:
             values = [inputs[s] if s >= 0 else result if s == SO_FAR else None for s in part.sources]
             try:
                 key = tuple([None if value is None else value.dtype for value in values])
@@ -113,9 +120,10 @@ def fuse_chains(plan: Plan, _: Known) -> Plan:
     ends: dict[str, list[Step]] = {}  # the chain that makes a value, the value made last at the end
     for step in plan.steps:
         operator = op_type(step)
-        if (operator not in ELEMENTWISE and operator not in PRODUCTS) or not _can_be_part(step):
+        is_elementwise = operator in ELEMENTWISE
+        if not (is_elementwise or operator in PRODUCTS) or step.subgraphs or len(step.outputs) != 1:
             continue
-        chain = _chain_before(step, ends, readers) if operator in ELEMENTWISE else None
+        chain = _chain_before(step, ends, readers) if is_elementwise else None
         if chain is not None:
             del ends[chain[-1].outputs[0]]
             chain.append(step)
@@ -142,10 +150,6 @@ def _chain_before(step: Step, ends: Mapping[str, list[Step]], readers: Mapping[s
     return next((chain for chain in chains if op_type(chain[0]) in PRODUCTS), chains[0]) if chains else None
 
 
-def _can_be_part(step: Step) -> bool:
-    return len(step.outputs) == 1 and not step.subgraphs and step.schema is not None
-
-
 def _as_step(chain: Sequence[Step]) -> Step:
     names: dict[str, int] = {}
     parts: list[Part] = []
@@ -156,10 +160,9 @@ def _as_step(chain: Sequence[Step]) -> Step:
         sources = tuple(
             [SO_FAR if n == before else names.setdefault(n, len(names)) if n else ABSENT for n in step.inputs]
         )
-        place = sources.index(SO_FAR) if SO_FAR in sources[:2] else None
-        quick = in_place(step, place) if fresh and place is not None else step.kernel
+        quick = in_place(step, sources.index(SO_FAR)) if fresh and SO_FAR in sources else step.kernel
         parts.append(Part(step.label, step.kernel, step.inputs, sources, step.attributes, step.schema, quick))
-        fresh = op_type(step) in FRESH or (fresh and quick is not step.kernel)
+        fresh = step.schema.operator in FRESH or (fresh and quick is not step.kernel)
         before = step.outputs[0]
     return Step(
         label=" + ".join(step.label for step in chain),

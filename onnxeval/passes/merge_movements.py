@@ -15,6 +15,9 @@ from onnxeval.plan import Plan, Step
 #: Operators that keep the elements in their order.
 RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 
+#: Operators that may change nothing.
+_MOVEMENTS = frozenset({"Transpose", "Cast", *RESHAPING})
+
 
 def merge_movements(plan: Plan, known: Known) -> Plan:
     """The plan whose steps read from before a movement that the step repeats or undoes.
@@ -41,19 +44,15 @@ class _Work:
 
     def rewritten(self, step: Step) -> Step | None:
         """The step to take this one's place; None where its output is its input."""
-        inputs = tuple([self.names.get(name, name) for name in step.inputs])
-        if inputs != step.inputs:
-            step = replace(step, inputs=inputs)
+        if self.names:
+            inputs = tuple([self.names.get(name, name) for name in step.inputs])
+            step = replace(step, inputs=inputs) if inputs != step.inputs else step
         op = op_type(step)
         if op == "Transpose":
             step = self._transpose(step)
         elif op in RESHAPING:
             step = self._reshape(step)
-        if (
-            op in ("Transpose", "Cast", *RESHAPING)
-            and self._changes_nothing(step)
-            and step.outputs[0] not in self.needed
-        ):
+        if op in _MOVEMENTS and self._changes_nothing(step) and step.outputs[0] not in self.needed:
             self.names[step.outputs[0]] = step.inputs[0]
             self.changed = True
             return None

@@ -84,7 +84,7 @@ def _in_place(step: Step, lending: Mapping[str, bool]) -> Step:
 
 def in_place(step: Step, place: int) -> Kernel:
     """The kernel that may write into the input at a place, the first or the second; the step's own where none can."""
-    if step.schema is None or step.schema.operator not in _IN_PLACE:
+    if place > 1 or step.schema is None or step.schema.operator not in _IN_PLACE:
         return step.kernel
     return _writing(step.kernel, step.schema, place)
 

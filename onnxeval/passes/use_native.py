@@ -60,10 +60,10 @@ class QuickChain:
         if self.head is not None:
             with suppress(Exception):  # the parts say which of them fails, and of what
                 result = self.head(*inputs, **supplied)
+            done = self.head.length
             if result is None:
                 self.interrupt()
-                return self.chain(*inputs, **supplied)
-            done = self.head.length
+                result = self.chain.go_on(0, None, inputs, supplied, done)
         if self.tail is not None:
             further = self.tail(inputs, result)
             if further is not None:
@@ -81,16 +81,17 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
     kernels = native()
     assert kernels is not None
     head = fused_head(chain.parts, constants)
-    parts = []
-    for part in chain.parts:
-        if head is not None and part is chain.parts[0]:
-            parts.append(part._replace(quick=head.alone))
-            continue
-        known = [constants[source] if source >= 0 else None for source in part.sources]
-        kernel = replacement(part.kernel, known, part.attributes)
-        parts.append(part if kernel is None or part.quick is not part.kernel else part._replace(quick=kernel))
+    done = 0 if head is None else head.length
+    tail = element_chain(chain.parts, constants, done)
+    parts = list(chain.parts)
+    for place, part in enumerate(parts):
+        if head is not None and place == 0:
+            parts[place] = part._replace(quick=head.alone)
+        elif part.quick is part.kernel and (tail is None or not done <= place < tail.stop):
+            known = [constants[source] if source >= 0 else None for source in part.sources]
+            kernel = replacement(part.kernel, known, part.attributes)
+            parts[place] = part if kernel is None else part._replace(quick=kernel)
     quick = Chain(tuple(parts))
-    tail = element_chain(parts, constants, 0 if head is None else head.length)
     if tail is None and (head is None or head.length == 1):
         return quick
     return QuickChain(quick, head, tail, kernels.interrupt)
