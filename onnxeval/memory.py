@@ -33,7 +33,7 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let Python not look for cycles meanwhile: much is made of a large model that stays, and each look goes over it."""
+    """Let Python not look for cycles meanwhile: what a large model is made into stays, and each look goes over it."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
