@@ -26,6 +26,7 @@ KERNELS = (
     "conv",
     "depthwise",
     "gemm",
+    "integer_products",
     "integers",
     "patches",
     "pooling",

@@ -39,6 +39,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.math.sigmoids": ("curves",),
     "onnxeval.ops.math.quantized_matmul": ("integers",),
     "onnxeval.ops.math.variadic": ("elementwise",),
+    "onnxeval.ops.quantization.dynamic": ("integers",),
     "onnxeval.ops.rnn.gru": ("layers",),
     "onnxeval.ops.rnn.lstm": ("layers",),
     "onnxeval.ops.rnn.simple": ("layers",),

@@ -66,14 +66,25 @@ class Integers:
 
 def multiply_integers(
     a: Tensor,
-    a_zero: Tensor,
+    a_scale: Tensor | None,
+    a_zero: Tensor | None,
     b: Integers,
     out: Tensor,
-    row_scale: float,
     column_scale: Tensor | None,
     bias: Tensor | None,
     /,
 ) -> None: ...
+def multiply_quantized(
+    x: Tensor,
+    added: Tensor | None,
+    tanh: Any,
+    b: Integers,
+    out: Tensor,
+    column_scale: Tensor,
+    bias: Tensor | None,
+    /,
+) -> None: ...
+def quantize(x: Tensor, codes: Tensor, scale: Tensor, zero: Tensor, /) -> None: ...
 def quantized_lstm(
     x: Tensor,
     into: tuple[Integers, ...],

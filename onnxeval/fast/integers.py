@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
 from onnxeval.fast.engine import native
-from onnxeval.ops.contrib.dynamic_quantize import dynamic_quantize_matmul, matmul_integer_to_float
+from onnxeval.ops.contrib.dynamic_quantize import (
+    dynamic_quantize_matmul,
+    dynamic_quantize_matmul_of_tanh,
+    matmul_integer_to_float,
+)
 from onnxeval.ops.math.quantized_matmul import matmul_integer
+from onnxeval.ops.quantization.dynamic import dynamic_quantize_linear
 from onnxeval.registry import Kernel
 
 EIGHT_BITS = (np.dtype(np.int8), np.dtype(np.uint8))
@@ -35,30 +42,44 @@ def packed_integers(weights: Tensor | None, zero_point: Tensor | None) -> Any:
     return kernels.Integers(contiguous(weights), zeros)
 
 
+@replaces(dynamic_quantize_linear)
+def bind_dynamic_quantize_linear(_: Sequence[Tensor | None], __: Mapping[str, Any]) -> Kernel:
+    """DynamicQuantizeLinear."""
+    kernels = native()
+    assert kernels is not None
+
+    @replayable
+    def quantized(x: Tensor) -> tuple[Tensor, ...]:
+        if not (is_float32(x) and x.size and x.ndim):
+            return dynamic_quantize_linear(x)
+        codes, scale, zero = np.empty(x.shape, np.uint8), np.empty((), np.float32), np.empty((), np.uint8)
+        kernels.quantize(_side_by_side(x), codes, scale, zero)
+        return codes, scale, zero
+
+    return quantized
+
+
 @replaces(matmul_integer)
 def bind_matmul_integer(constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> Kernel | None:
     """MatMulInteger with one zero point for all of the left factor."""
     kernels = native()
     assert kernels is not None
-    if len(constants) > 3 and constants[3] is not None:
-        packed = packed_integers(constants[1], constants[3])
-    else:
-        packed = packed_integers(constants[1], None)
+    weights, known_zero = constants[1], constants[3] if len(constants) > 3 else None
+    packed = packed_integers(weights, known_zero)
     if packed is None:
         return None
-    weights, known_zero = constants[1], constants[3] if len(constants) > 3 else None
     assert weights is not None
+    depth, width = weights.shape
 
+    @replayable
     def multiplied(
         a: Tensor, b: Tensor, a_zero_point: Tensor | None = None, b_zero_point: Tensor | None = None, **given: Any
     ) -> Tensor:
-        fits = a.dtype in EIGHT_BITS and a.ndim >= 2 and a.size and a.shape[-1] == weights.shape[0]
-        if not fits or b_zero_point is not known_zero or (a_zero_point is not None and a_zero_point.size != 1):
+        if b_zero_point is not known_zero or not _has_rows(a, depth) or not _is_one(a_zero_point, a):
             return matmul_integer(a, b, a_zero_point, b_zero_point, **given)
-        rows = contiguous(a).reshape(-1, a.shape[-1])
-        zeros = np.full(len(rows), 0 if a_zero_point is None else a_zero_point.item(), np.int32)
-        result = np.empty((*a.shape[:-1], weights.shape[1]), np.int32)
-        kernels.multiply_integers(rows, zeros, packed, result, 0.0, None, None)
+        result = np.empty((*a.shape[:-1], width), np.int32)
+        rows = contiguous(a).reshape(-1, depth)
+        kernels.multiply_integers(rows, None, a_zero_point, packed, result, None, None)
         return result
 
     return multiplied
@@ -67,14 +88,38 @@ def bind_matmul_integer(constants: Sequence[Tensor | None], _: Mapping[str, Any]
 @replaces(dynamic_quantize_matmul)
 def bind_dynamic_quantize_matmul(constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> Kernel | None:
     """DynamicQuantizeMatMul whose other operands are constant."""
-    multiply = _scaled(constants[1], constants[2], *(*constants[3:], None, None)[:2])
-    if multiply is None:
+    weights = _ScaledWeights.of(*constants[1:])
+    if weights is None:
         return None
 
-    def multiplied(a: Tensor, *rest: Any, **given: Any) -> Tensor:
-        codes = dynamically_quantized(a) if is_float32(a) and a.size else None
-        result = None if codes is None else multiply(codes[0], codes[1], codes[2], rest[-1])
-        return dynamic_quantize_matmul(a, *rest, **given) if result is None else result
+    @replayable
+    def multiplied(a: Tensor, b: Tensor, b_scale: Tensor, *rest: Any) -> Tensor:
+        if not (is_float32(a) and a.size and a.ndim >= 2 and a.shape[-1] == weights.depth and weights.are_with(*rest)):
+            return dynamic_quantize_matmul(a, b, b_scale, *rest)
+        return weights.times(a, None, is_tanh=False)
+
+    return multiplied
+
+
+@replaces(dynamic_quantize_matmul_of_tanh)
+def bind_dynamic_quantize_matmul_of_tanh(constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> Kernel | None:
+    """The tangent of one tensor or of a sum of two, quantized as it is computed: it has no memory of its own."""
+    weights = _ScaledWeights.of(*constants[2:])
+    if weights is None:
+        return None
+
+    @replayable
+    def multiplied(x: Tensor, added: Tensor | None, b: Tensor, b_scale: Tensor, *rest: Any) -> Tensor:
+        last = (weights.depth,)
+        fits = is_float32(x) and x.size and x.shape[-1:] == last and weights.are_with(*rest)
+        if added is None and fits and x.ndim >= 2:
+            return weights.times(x, None, is_tanh=True)
+        if added is not None and fits and is_float32(added) and added.size and added.shape[-1:] == last:
+            with suppress(ValueError):  # the readable kernel says why they do not fit
+                shape = np.broadcast_shapes(x.shape, added.shape)
+                if len(shape) >= 2:
+                    return weights.times(np.broadcast_to(x, shape), np.broadcast_to(added, shape), is_tanh=True)
+        return dynamic_quantize_matmul_of_tanh(x, added, b, b_scale, *rest)
 
     return multiplied
 
@@ -82,56 +127,88 @@ def bind_dynamic_quantize_matmul(constants: Sequence[Tensor | None], _: Mapping[
 @replaces(matmul_integer_to_float)
 def bind_matmul_integer_to_float(constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> Kernel | None:
     """MatMulIntegerToFloat with one scale and zero point for all of the left factor, all else constant."""
-    multiply = _scaled(constants[1], constants[3], *(*constants[5:], None, None)[:2])
-    if multiply is None:
+    kernels = native()
+    assert kernels is not None
+    weights = _ScaledWeights.of(constants[1], constants[3], *constants[5:])
+    if weights is None:
         return None
 
-    def multiplied(a: Tensor, b: Tensor, a_scale: Tensor, *rest: Any, **given: Any) -> Tensor:
-        zero = rest[1]
-        one = a_scale.size == 1 and is_float32(a_scale) and (zero is None or zero.size == 1)
-        origin = 0 if zero is None or not one else int(zero.item())
-        result = multiply(a, float(a_scale.item()), origin, rest[-1]) if one else None
-        return matmul_integer_to_float(a, b, a_scale, *rest, **given) if result is None else result
+    @replayable
+    def multiplied(a: Tensor, b: Tensor, a_scale: Tensor, b_scale: Tensor, *rest: Any) -> Tensor:
+        a_zero = rest[0] if rest else None
+        fits = _has_rows(a, weights.depth) and _is_one(a_zero, a) and weights.are_with(*rest[1:])
+        if not fits or a_scale.size != 1 or not is_float32(a_scale):
+            return matmul_integer_to_float(a, b, a_scale, b_scale, *rest)
+        result = np.empty((*a.shape[:-1], weights.width), np.float32)
+        rows = contiguous(a).reshape(-1, weights.depth)
+        kernels.multiply_integers(rows, a_scale, a_zero, weights.packed, result, weights.scales, weights.bias)
+        return result
 
     return multiplied
 
 
-def _scaled(
-    weights: Tensor | None, scale: Tensor | None, zero_point: Tensor | None, bias: Tensor | None
-) -> Callable[[Tensor, float, int, Tensor | None], Tensor | None] | None:
-    """What multiplies bytes, their scale and zero point with constant weights, and adds the bias that it is given.
+@dataclass(frozen=True, slots=True)
+class _ScaledWeights:
+    """Constant weights of 8 bits, packed, with a scale for each column and what is added to it."""
 
-    It gives None where that is for the readable kernel.
-    """
-    kernels = native()
-    assert kernels is not None
-    packed = packed_integers(weights, zero_point)
-    if packed is None or weights is None or scale is None or not known_float32(scale) or scale.ndim > 1:
-        return None
-    depth, width = weights.shape
-    if scale.size not in (1, width) or (bias is not None and not (known_float32(bias) and bias.shape == (width,))):
-        return None
-    scales = np.ascontiguousarray(np.broadcast_to(scale, (width,)))
+    packed: Any
+    scales: Tensor
+    zero_point: Tensor | None
+    bias: Tensor | None
+    depth: int
+    width: int
 
-    def multiply(a: Tensor, a_scale: float, a_zero: int, added: Tensor | None) -> Tensor | None:
-        if a.dtype not in EIGHT_BITS or a.ndim < 2 or not a.size or a.shape[-1] != depth or added is not bias:
+    @classmethod
+    def of(
+        cls,
+        weights: Tensor | None,
+        scale: Tensor | None,
+        zero_point: Tensor | None = None,
+        bias: Tensor | None = None,
+    ) -> _ScaledWeights | None:
+        """None where they are not constant, or not as the compiled kernels want them."""
+        if weights is None or scale is None or weights.ndim != 2 or not known_float32(scale) or scale.ndim > 1:
             return None
-        rows = contiguous(a).reshape(-1, depth)
-        result = np.empty((*a.shape[:-1], width), np.float32)
-        zeros = np.full(len(rows), a_zero, np.int32)
-        kernels.multiply_integers(rows, zeros, packed, result, a_scale, scales, added)
+        depth, width = weights.shape
+        if scale.size not in (1, width) or (
+            bias is not None and not (known_float32(bias) and bias.shape == (width,) and bias.flags.c_contiguous)
+        ):
+            return None
+        packed = packed_integers(weights, zero_point)
+        if packed is None:
+            return None
+        scales = np.ascontiguousarray(np.broadcast_to(scale, (width,)))
+        return cls(packed, scales, zero_point, bias, depth, width)
+
+    def are_with(self, zero_point: Tensor | None = None, bias: Tensor | None = None) -> bool:
+        """Whether a node has no other zero point and bias than these, computed ones for example."""
+        return zero_point is self.zero_point and bias is self.bias
+
+    def times(self, x: Tensor, added: Tensor | None, *, is_tanh: bool) -> Tensor:
+        """Rows of floats, quantized together, times the weights."""
+        kernels = native()
+        assert kernels is not None
+        result = np.empty((*x.shape[:-1], self.width), np.float32)
+        kernels.multiply_quantized(
+            _side_by_side(x),
+            None if added is None else _side_by_side(added),
+            is_tanh,
+            self.packed,
+            result,
+            self.scales,
+            self.bias,
+        )
         return result
 
-    return multiply
+
+def _has_rows(a: Tensor, depth: int) -> bool:
+    return a.dtype in EIGHT_BITS and a.ndim >= 2 and a.shape[-1] == depth and a.size > 0
 
 
-def dynamically_quantized(x: Tensor) -> tuple[Tensor, float, int] | None:
-    """Bytes, their scale and zero point; None where there is no scale."""
-    low, high = min(np.float32(0), x.min()), max(np.float32(0), x.max())
-    scale = np.float32((high - low) / np.float32(255))
-    if not (0 < scale < np.inf):
-        return None
-    zero = np.rint(-low / scale)
-    steps = np.rint(x / scale)
-    steps += zero
-    return np.clip(steps, 0, 255).astype(np.uint8), float(scale), int(zero)
+def _is_one(zero_point: Tensor | None, a: Tensor) -> bool:
+    return zero_point is None or (zero_point.size == 1 and zero_point.dtype == a.dtype)
+
+
+def _side_by_side(x: Tensor) -> Tensor:
+    """With the elements of the last axis side by side."""
+    return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else contiguous(x)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
 from onnxeval.fast.engine import native
 from onnxeval.fast.integers import packed_integers
@@ -37,6 +37,7 @@ def bind_dynamic_quantize_lstm(constants: Sequence[Tensor | None], attributes: M
     if into is None or across is None:
         return None
 
+    @replayable
     def stepped(x: Tensor, w: Tensor, r: Tensor, *rest: Any, **given: Any) -> Any:
         bias, lengths, initial_h, initial_c, peepholes = rest[:5]
         fits = is_float32(x) and x.ndim == 3 and x.shape[2] == features and x.size

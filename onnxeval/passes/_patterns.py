@@ -79,10 +79,14 @@ def operators_of(text: str) -> frozenset[str]:
 
 
 class Match(NamedTuple):
-    """What the names of an expression stand for, and the steps that spell it, the last one first."""
+    """What the names of an expression stand for, and the steps that spell it, the last one first.
+
+    ``further`` are steps before the expression that what it becomes does as well.
+    """
 
     names: Mapping[str, str]
     steps: tuple[Step, ...]
+    further: list[Step]
 
     def only(self, op: str) -> Step:
         """The step of an operator that the expression has once."""
@@ -107,7 +111,7 @@ class Matcher:
             uses = Counter(name for step in distinct for name in step.inputs)
             inner = [name for step in distinct[1:] for name in step.outputs if name]
             if all(uses[name] == self.readers[name] for name in inner) and self._ranks_fit(distinct, inner):
-                return Match(names, distinct)
+                return Match(names, distinct, [])
         return None
 
     def _ranks_fit(self, steps: Sequence[Step], inner: Sequence[str]) -> bool:

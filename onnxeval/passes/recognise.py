@@ -48,9 +48,9 @@ def recognise(plan: Plan, _: Known) -> Plan:
                 continue
             whole = build(match, matcher)
             if whole is not None:
-                for part in match.steps:
+                parts = sorted((*match.steps, *match.further), key=lambda part: places[id(part)])
+                for part in parts:
                     steps[places[id(part)]] = None
-                parts = sorted(match.steps, key=lambda part: places[id(part)])
                 steps[place] = replace(whole, label=" + ".join(part.label for part in parts))
                 break
     found = [step for step in steps if step is not None]
@@ -84,7 +84,7 @@ def _own(match: Match, kernel: Kernel, *names: str, **attributes: Any) -> Step:
         attributes=attributes,
         injected=frozenset(),
         schema=None,
-        fused=tuple(op_type(step) for step in match.steps),
+        fused=tuple(op_type(step) for step in (*match.steps, *match.further)),
         spelled_out=None,
     )
 
@@ -189,7 +189,11 @@ def _rotation(match: Match, matcher: Matcher) -> Step | None:
 
 def _dynamic_product(match: Match, matcher: Matcher) -> Step | None:
     """A product of a quantised value with constant weights, as floats; quantised in it where nobody else needs that."""
-    from onnxeval.ops.contrib.dynamic_quantize import dynamic_quantize_matmul, matmul_integer_to_float
+    from onnxeval.ops.contrib.dynamic_quantize import (
+        dynamic_quantize_matmul,
+        dynamic_quantize_matmul_of_tanh,
+        matmul_integer_to_float,
+    )
 
     names = match.names
     quantise = matcher.producers.get(names["a"])
@@ -207,11 +211,24 @@ def _dynamic_product(match: Match, matcher: Matcher) -> Step | None:
         return None
     rest = (names.get("b_zero", ""), names.get("bias", ""))
     if all(matcher.readers[name] == 1 for name in quantise.outputs):
-        whole = _own(match, dynamic_quantize_matmul)
-        return replace(whole, inputs=(quantise.inputs[0], names["b"], names["b_scale"], *rest))
+        constant = (names["b"], names["b_scale"], *rest)
+        match.further.append(quantise)
+        curve = _lone(quantise.inputs[0], "Tanh", matcher)
+        if curve is None:
+            return replace(_own(match, dynamic_quantize_matmul), inputs=(quantise.inputs[0], *constant))
+        total = _lone(curve.inputs[0], "Add", matcher)
+        terms = (curve.inputs[0], "") if total is None else total.inputs
+        match.further.extend(step for step in (curve, total) if step is not None)
+        return replace(_own(match, dynamic_quantize_matmul_of_tanh), inputs=(*terms, *constant))
     own = ("a", "b", "a_scale", "b_scale", "a_zero")
     whole = _own(match, matmul_integer_to_float, *own)
     return replace(whole, inputs=(*whole.inputs, *rest))
+
+
+def _lone(name: str, op: str, matcher: Matcher) -> Step | None:
+    """The step that makes a value which nobody else reads, where it is of this operator."""
+    step = matcher.producers.get(name)
+    return step if step is not None and op_type(step) == op and matcher.readers[name] == 1 else None
 
 
 _GELU = _unary("Gelu", approximate="none")

@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from onnx import TensorProto, numpy_helper
 
 import onnxeval
+from onnxeval.ops.contrib._rational import rational_tanh
 from onnxeval_cli.main import main
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
@@ -22,9 +22,20 @@ import fetch  # noqa: E402  # it lies beside the list of models, not in a packag
 
 pytestmark = pytest.mark.slow
 
-#: Models that quantize what they compute at every step: a number that falls between two codes falls to one side or the
-#: other with the last bit of a tanh. `test_one_bit_of_the_weights_moves_onnxruntime_as_far` shows how far that goes.
-ROUNDED_ON_THE_WAY = {"text2tashkeel.bilstm.int8": 0.1, "text2tashkeel.rawi_v3.int8": 0.05}
+#: Models that quantize what they compute at every step: a last bit decides on which side of two codes a number falls,
+#: and what follows from it is seen. Their outputs are the stored ones all the same.
+ROUNDED_ON_THE_WAY = ("text2tashkeel.bilstm.int8", "text2tashkeel.rawi_v3.int8")
+
+
+def tolerance(name: str) -> dict[str, float]:
+    return {"rtol": 0, "atol": 1e-6} if name in ROUNDED_ON_THE_WAY else {"rtol": 1e-3, "atol": 1e-5}
+
+
+def files_of(name: str) -> tuple[Path, dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The model, its inputs and the stored outputs."""
+    (entry,) = (entry for entry in fetch.load_list() if entry["name"] == name)
+    feeds, expected = (dict(np.load(BENCHMARKS / folder / f"{name}.npz")) for folder in ("feeds", "expected"))
+    return fetch.fetch(entry), feeds, expected
 
 
 @pytest.mark.parametrize("entry", fetch.load_list(), ids=lambda entry: entry["name"])
@@ -44,8 +55,7 @@ def test_outputs_are_the_stored_ones(entry: dict[str, str]) -> None:
                 assert got[name].tolist() == stored[name].tolist()
             else:
                 assert got[name].dtype == stored[name].dtype
-                apart = ROUNDED_ON_THE_WAY.get(entry["name"], 1e-5)
-                np.testing.assert_allclose(got[name], stored[name], rtol=1e-3, atol=apart)
+                np.testing.assert_allclose(got[name], stored[name], **tolerance(entry["name"]))
 
 
 @pytest.mark.parametrize("entry", fetch.load_list(), ids=lambda entry: entry["name"])
@@ -61,34 +71,36 @@ def test_the_shell_gives_the_same(entry: dict[str, str], tmp_path: Path) -> None
     with np.load(saved) as given:
         for name, want in expected.items():
             if want.dtype.kind == "f":
-                apart = ROUNDED_ON_THE_WAY.get(entry["name"], 1e-5)
-                np.testing.assert_allclose(given[name], want, rtol=1e-3, atol=apart)
+                np.testing.assert_allclose(given[name], want, **tolerance(entry["name"]))
             else:
                 assert given[name].tolist() == want.tolist()
 
 
-@pytest.mark.parametrize("name", ROUNDED_ON_THE_WAY)
-def test_one_bit_of_the_weights_moves_onnxruntime_as_far(name: str) -> None:
-    """Biases and scales become one of their neighbours, or not: the output changes by as much as ours is off."""
-    ort = pytest.importorskip("onnxruntime")
-    (entry,) = (entry for entry in fetch.load_list() if entry["name"] == name)
-    model = onnx.load(fetch.fetch(entry))
-    feeds = dict(np.load(BENCHMARKS / "feeds" / f"{name}.npz"))
-    expected = dict(np.load(BENCHMARKS / "expected" / f"{name}.npz"))
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    moved = dict.fromkeys(expected, 0.0)
-    for seed in range(24):
-        draw = np.random.default_rng(seed)
-        other = onnx.ModelProto.FromString(model.SerializeToString())
-        for tensor in other.graph.initializer:
-            if tensor.data_type == TensorProto.FLOAT and tensor.dims:
-                values = numpy_helper.to_array(tensor)
-                moves = draw.integers(-1, 2, values.shape)
-                neighbours = np.nextafter(values, np.where(moves < 0, -np.inf, np.inf).astype(np.float32))
-                tensor.CopyFrom(numpy_helper.from_array(np.where(moves == 0, values, neighbours), tensor.name))
-        session = ort.InferenceSession(other.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        for output, value in zip(session.get_outputs(), session.run(None, feeds), strict=True):
-            moved[output.name] = max(moved[output.name], float(np.abs(value - expected[output.name]).max()))
-    for output, value in onnxeval.load(model).run(feeds).items():
-        assert np.abs(value - expected[output]).max() <= 1.25 * moved[output]
+def test_readable_kernels_give_the_stored_outputs() -> None:
+    path, feeds, expected = files_of("text2tashkeel.rawi_v3.int8")
+    for name, value in onnxeval.load(path).run(feeds, reference=True).items():
+        np.testing.assert_allclose(value, expected[name], rtol=0, atol=1e-6)
+
+
+def test_a_more_exact_tangent_moves_codes() -> None:
+    """Of two million tangents some twenty become another code, one step beside, as our Tanh is more exact.
+
+    It is all that keeps the readable kernels from the stored outputs.
+    """
+    path, feeds, expected = files_of("text2tashkeel.bilstm.int8")
+    model = onnx.load(path)
+    codes = next(
+        node for node in model.graph.node if node.op_type == "DynamicQuantizeLinear" and "Tanh" in node.input[0]
+    )
+    wanted = [codes.output[0], "logits"]
+    exact = onnxeval.load(model).run(feeds, outputs=wanted, reference=True)
+    (tanh,) = (node for node in model.graph.node if node.op_type == "Tanh")
+    tanh.domain, tanh.op_type = "tests.rational", "Tangent"
+    model.opset_import.add(domain="tests.rational", version=1)
+    onnxeval.op("Tangent", domain="tests.rational", versions=(1,))(lambda x: rational_tanh(x, np.empty_like(x)))
+    rational = onnxeval.load(model).run(feeds, outputs=wanted, reference=True)
+    np.testing.assert_allclose(rational["logits"], expected["logits"], rtol=0, atol=1e-6)
+    moved = np.abs(exact[codes.output[0]].astype(int) - rational[codes.output[0]])
+    assert moved.max() == 1
+    assert 0 < moved.sum() < 50
+    assert 0 < np.abs(exact["logits"] - expected["logits"]).max() < 0.01

@@ -255,6 +255,40 @@ def test_dynamic_quantisation(monkeypatch, shared, zero, bias):
     np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("start", "inside"),
+    [
+        ("t = Add(x, v)\nh = Tanh(t)", ("Add", "Tanh")),
+        ("h = Tanh(x)", ("Tanh",)),
+        ("t = Neg(x)\nh = Tanh(t)", ("Tanh",)),
+        ("t = Add(x, v)\nh = Tanh(t)\nu = Neg(t)", ("Tanh",)),
+        ("t = Add(x, v)\nh = Tanh(t)\nu = Neg(h)", ()),
+    ],
+)
+def test_tangents_that_are_quantised(monkeypatch, start, inside):
+    """A tangent, and the sum that it is of, are part of the product that quantises it, unless others read them too."""
+    rng = np.random.default_rng(6)
+    body = f"{start}\nq, s, z = DynamicQuantizeLinear(h)\ni = MatMulInteger(q, w, z)\nf = Cast<to=1>(i)\n"
+    body += "m = Mul(s, sw)\np = Mul(f, m)\n" + ("y = Sub(p, u)" if "u =" in start else "y = Neg(p)")
+    constants = {
+        "w": rng.integers(-128, 128, (8, 8)).astype(np.int8),
+        "v": rng.standard_normal((2, 1, 8)).astype(np.float32),
+        "sw": f(0.02),
+    }
+    spelled = model("float[2,3,8] x", body, 17, constants)
+    with monkeypatch.context() as readable:  # compiled kernels have other names
+        readable.setattr(importlib.import_module("onnxeval.passes.use_native"), "native", lambda: None)
+        plan = model("float[2,3,8] x", body, 17, constants).plan()
+    (product,) = (step for step in plan.steps if "MatMulInteger" in step.fused)
+    assert product.kernel.__name__ == "dynamic_quantize_matmul" + ("_of_tanh" if inside else "")
+    assert [name for name in ("Add", "Tanh") if name in product.fused] == list(inside)
+    assert len(product.label.split(" + ")) == len(product.fused) == 5 + len(inside)
+    assert len([name for name in product.inputs if name]) == 3 + ("Add" in inside)
+    one, other = (spelled.run({"x": X}, reference=reference)["y"] for reference in (False, True))
+    # The tangents differ in their last bits, so that a code may be the next one
+    np.testing.assert_allclose(one, other, rtol=0, atol=0.03)
+
+
 def test_numbers_that_add_axes_keep_their_steps() -> None:
     """One element of shape (1, 1) makes a matrix of a vector."""
     constants = {"root2": np.full((1, 1), 2**0.5, np.float32), "one": f(1), "half": f(0.5)}

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* The buffer of 8-bit integers, and what to flip in them for `is_signed` ones. */
-static const Py_buffer *take_bytes(Buffers *held, PyObject *object, const char *name, int *is_signed) {
+const Py_buffer *take_bytes(Buffers *held, PyObject *object, const char *name, int *is_signed) {
     Py_buffer probe;
     if (PyObject_GetBuffer(object, &probe, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)) return NULL;
     *is_signed = probe.format && probe.format[0] == 'b';
@@ -41,7 +41,11 @@ static PyObject *integers_new(PyTypeObject *type, PyObject *arguments, PyObject 
         PyErr_NoMemory();
         goto done;
     }
-    for (size_t j = 0; j < columns; j++) m->zero[j] = ((const int32_t *)zero->buf)[j] - (is_signed ? 0 : 128);
+    m->centred = 1;
+    for (size_t j = 0; j < columns; j++) {
+        m->zero[j] = ((const int32_t *)zero->buf)[j] - (is_signed ? 0 : 128);
+        m->centred &= !m->zero[j];
+    }
     active->pack_integers(m, b->buf, is_signed ? 0 : 0x80, m->k, m->n);
 done:
     release(&held);
@@ -70,76 +74,3 @@ Type IntegersType = {
         .slots = integers_slots,
     },
 };
-
-typedef struct {
-    Call call;
-    const Kernels *kernels;
-    IntegerProduct product;
-    const int32_t *given_zero; /* of each row, as it is given */
-    int32_t zero_shift;        /* what makes it one of the unsigned numbers */
-    int32_t *zero;
-} MultiplyIntegers;
-
-static int perform_multiply_integers(Call *call) {
-    MultiplyIntegers *c = (MultiplyIntegers *)call;
-    for (long i = 0; i < c->product.m; i++) c->zero[i] = c->given_zero[i] + c->zero_shift;
-    return c->kernels->multiply_integers(&c->product);
-}
-
-/* Reads what multiply_integers is given. -1 with an exception. */
-static int take_integer_product(MultiplyIntegers *call, PyObject *const *arguments) {
-    if (!Py_IS_TYPE(arguments[2], IntegersType.type)) {
-        PyErr_SetString(PyExc_TypeError, "b is no Integers");
-        return -1;
-    }
-    const Integers8 *b = (const Integers8 *)arguments[2];
-    hold(&call->call, arguments[2]);
-    Buffers *held = &call->call.held;
-    IntegerProduct *p = &call->product;
-    int is_signed;
-    const int scaled = arguments[5] != Py_None;
-    const Py_buffer *a = take_bytes(held, arguments[0], "a", &is_signed);
-    const Py_buffer *zero = a ? take(held, arguments[1], "i", 0, "the zero points of a") : NULL;
-    const Py_buffer *out = zero ? take(held, arguments[3], scaled ? "f" : "i", WRITTEN, "out") : NULL;
-    if (!out) return -1;
-    if (a->ndim != 2 || a->shape[1] != b->matrix.k || count_of(zero) != a->shape[0] ||
-        count_of(out) != a->shape[0] * b->matrix.n) {
-        PyErr_SetString(PyExc_ValueError, "the shapes of a, its zero points, b and out do not fit together");
-        return -1;
-    }
-    call->kernels = b->kernels;
-    p->b = &b->matrix;
-    p->m = a->shape[0];
-    p->a = a->buf;
-    p->flip = is_signed ? 0x80 : 0;
-    if (scaled) {
-        float *scale, *bias;
-        p->scaled = out->buf;
-        p->row_scale = (float)PyFloat_AsDouble(arguments[4]);
-        if (PyErr_Occurred() || take_floats(held, arguments[5], b->matrix.n, 0, "the scales of b", &scale) ||
-            take_floats(held, arguments[6], b->matrix.n, 0, "the bias", &bias))
-            return -1;
-        p->column_scale = scale;
-        p->column_bias = bias;
-    } else {
-        p->sums = out->buf;
-    }
-    call->given_zero = zero->buf;
-    call->zero_shift = is_signed ? 128 : 0;
-    call->call.memory = malloc((size_t)(p->m + 1) * sizeof *call->zero);
-    if (!call->call.memory) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    p->a_zero = call->zero = call->call.memory;
-    return 0;
-}
-
-/* multiply_integers(a, a_zero, b, out, row_scale, column_scale, bias): a (m, k) of int8 or uint8, a_zero (m) of int32;
-   out (m, n) is int32, or float32 where there are scales: sums * (row_scale * column_scale) + bias */
-PyObject *py_multiply_integers(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
-    if (expect_arguments(given, 7, "multiply_integers")) return NULL;
-    MultiplyIntegers *c = BEGIN(MultiplyIntegers, perform_multiply_integers);
-    if (!c) return NULL;
-    return take_integer_product(c, arguments) ? abandon(&c->call) : conclude(&c->call);
-}

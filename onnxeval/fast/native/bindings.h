@@ -56,6 +56,8 @@ PyObject *abandon(Call *);
 /* The number of elements. */
 Py_ssize_t count_of(const Py_buffer *);
 
+/* The buffer of 8-bit integers, and whether they are signed. */
+const Py_buffer *take_bytes(Buffers *, PyObject *, const char *name, int *is_signed);
 int take_activation(PyObject *const *arguments, Activation *);
 int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function);
 
@@ -88,6 +90,8 @@ void free_object(PyObject *);
 PyObject *py_multiply(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_convolve(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_multiply_integers(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_multiply_quantized(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_quantize(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_quantized_lstm(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_layer(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_pool(PyObject *, PyObject *const *, Py_ssize_t);

@@ -1,5 +1,4 @@
-/* Floats as codes of 8 bits: 0 to 255 stand for their range, made to include 0, as DynamicQuantizeLinear has it. Codes lie
-   as the words of integers.h want them. */
+/* Floats as codes of 8 bits: 0 to 255 stand for their range, made to include 0, as DynamicQuantizeLinear has it. */
 #ifndef ONNXEVAL_CODES_H
 #define ONNXEVAL_CODES_H
 
@@ -7,16 +6,14 @@
 
 #include "integers.h"
 
-#if GROUP == 4
-typedef uint8_t Code;
-#else
-typedef uint16_t Code;
-#endif
-typedef Code Codes __attribute__((vector_size(LANES * sizeof(Code))));
-
 typedef struct {
     Vector low, high, spoilt; /* spoilt: NaN where something is not finite */
 } Range;
+
+/* The same as numbers. */
+typedef struct {
+    float low, high, spoilt;
+} Bounds;
 
 typedef struct {
     float scale;  /* NaN where something was not finite: all sums become NaN */
@@ -33,11 +30,14 @@ INLINE void widen(Range *range, const float *x, long count) {
     }
 }
 
-INLINE Coding coding_of(const Range *range) {
-    const float low = -largest_of(-range->low), high = largest_of(range->high), spoilt = sum_of(range->spoilt);
-    Coding coding = {.scale = spoilt != 0 ? NAN : (high - low) / 255.0f};
+INLINE Bounds bounds_of(const Range *range) {
+    return (Bounds){-largest_of(-range->low), largest_of(range->high), sum_of(range->spoilt)};
+}
+
+INLINE Coding coding_of(const Bounds *bounds) {
+    Coding coding = {.scale = bounds->spoilt != 0 ? NAN : (bounds->high - bounds->low) / 255.0f};
     coding.blank = !(coding.scale > 0 && coding.scale < INFINITY);
-    if (!coding.blank) coding.zero = (int32_t)rintf(-low / coding.scale);
+    if (!coding.blank) coding.zero = (int32_t)MINIMUM(rintf(-bounds->low / coding.scale), 255.0f);
     return coding;
 }
 
@@ -48,31 +48,45 @@ INLINE Integers codes_of(Vector x, const Coding *coding) {
     return (Integers)(steps + shift) - (Integers)shift + coding->zero;
 }
 
-/* The sum of the codes; they are filled up with zeros to whole words. */
-INLINE int32_t encode(Code *to, const float *x, long count, const Coding *coding) {
+/* The codes, each of `bytes` bytes, and their sum. */
+INLINE int32_t put_codes(void *to, const float *x, long count, const Coding *coding, const int bytes) {
+    typedef uint8_t Narrow __attribute__((vector_size(LANES)));
+    typedef uint16_t Wide __attribute__((vector_size(LANES * 2)));
+    uint8_t *narrow = to;
+    uint16_t *wide = to;
     Integers total = {0};
     int32_t sum = 0;
-    for (long i = count; i % GROUP; i++) to[i] = 0;
-    if (coding->blank) {
-        memset(to, 0, (size_t)count * sizeof(Code));
-        return 0;
-    }
     long i = 0;
     for (; i + LANES <= count; i += LANES) {
         const Integers codes = codes_of(load(x + i), coding);
-        const Codes narrow = __builtin_convertvector(codes, Codes);
-        memcpy(to + i, &narrow, sizeof narrow);
         total += codes;
+        if (bytes == 1) {
+            const Narrow each = __builtin_convertvector(codes, Narrow);
+            memcpy(narrow + i, &each, sizeof each);
+        } else {
+            const Wide each = __builtin_convertvector(codes, Wide);
+            memcpy(wide + i, &each, sizeof each);
+        }
     }
     if (i < count) {
         const Integers codes = codes_of(load_first(x + i, count - i), coding);
         for (int lane = 0; i + lane < count; lane++) {
-            to[i + lane] = (Code)codes[lane];
+            if (bytes == 1)
+                narrow[i + lane] = (uint8_t)codes[lane];
+            else
+                wide[i + lane] = (uint16_t)codes[lane];
             sum += codes[lane];
         }
     }
     for (int lane = 0; lane < LANES; lane++) sum += total[lane];
     return sum;
+}
+
+/* Words of codes, the last of them filled up with zeros; the sum of the codes. */
+INLINE int32_t encode(int32_t *words, const float *x, long count, const Coding *coding) {
+    const int bytes = 4 / GROUP;
+    if (count % GROUP || coding->blank) memset(words, 0, (size_t)CEIL_DIV(count, GROUP) * sizeof *words);
+    return coding->blank ? 0 : put_codes(words, x, count, coding, bytes);
 }
 
 #endif

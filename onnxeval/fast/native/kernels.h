@@ -133,23 +133,42 @@ typedef struct {
     long k, n;
     int32_t *words;      /* packed by `pack_integers` */
     int32_t *sums, *zero; /* of each column: the sum of its integers, its zero point; both as they are packed, signed */
+    int centred;         /* whether all zero points are 0 */
 } IntegerMatrix;
 
-/* Rows of 8-bit integers times such a matrix, exactly but that sums wrap around. `flip` turns the bits of signed rows into
-   those of unsigned ones 128 higher: 0x80, or 0 where they are unsigned already. */
+/* Rows of floats that are quantized together: elements side by side, along axes that lie as they like. */
+typedef struct {
+    const float *x;
+    int axes;
+    const ptrdiff_t *shape, *strides; /* of the axes, in bytes */
+} FloatRows;
+
+/* Rows of 8-bit integers times such a matrix, exactly but that sums wrap around. */
 typedef struct {
     long m;
-    const uint8_t *a;
+    /* Either bytes. `flip` turns the bits of signed ones into those of unsigned ones 128 higher: 0x80, or 0. */
+    const uint8_t *a, *a_zero; /* a_zero: one, or NULL for 0 */
     uint8_t flip;
-    const int32_t *a_zero; /* of each row, of the unsigned numbers */
+    const float *a_scale; /* one */
+    /* Or floats: the sum of both where `added` is not NULL, its hyperbolic tangent where `tanh` is set. */
+    const FloatRows *x, *added;
+    int tanh;
     const IntegerMatrix *b;
     int32_t *sums; /* (m, n): the result */
-    /* Where it is not NULL: the sums times row_scale times column_scale, plus bias or residual, instead. */
+    /* Where it is not NULL: the sums times a_scale times column_scale, plus bias, instead. */
     float *scaled;
-    float row_scale;
     const float *column_scale; /* of each column */
-    const float *column_bias, *residual;
+    const float *column_bias;  /* NULL where there is none */
 } IntegerProduct;
+
+/* Floats become codes of 8 bits, as DynamicQuantizeLinear has it. */
+typedef struct {
+    long rows, k;
+    const FloatRows *x;
+    uint8_t *codes; /* (rows, k) */
+    float *scale;
+    uint8_t *zero;
+} Quantization;
 
 /* DynamicQuantizeLSTM with the usual activations: gates in the order input, output, forget, cell. */
 typedef struct {
@@ -199,6 +218,7 @@ typedef struct {
     size_t (*packed_integers_words)(long k, long n);
     void (*pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
     int (*multiply_integers)(const IntegerProduct *);
+    int (*quantize)(const Quantization *);
     int (*run_quantized_lstm)(const QuantizedLstm *);
     int (*run_layer)(const Layer *);
     int (*pool)(const Pool *);

@@ -69,6 +69,8 @@ static PyMethodDef methods[] = {
     {"multiply", FAST(py_multiply)},
     {"convolve", FAST(py_convolve)},
     {"multiply_integers", FAST(py_multiply_integers)},
+    {"multiply_quantized", FAST(py_multiply_quantized)},
+    {"quantize", FAST(py_quantize)},
     {"quantized_lstm", FAST(py_quantized_lstm)},
     {"run_layer", FAST(py_run_layer)},
     {"pool", FAST(py_pool)},

@@ -3,8 +3,8 @@
 #include <stdatomic.h>
 
 #include "codes.h"
-#include "exact.h"
 #include "pool.h"
+#include "sums.h"
 #include "tier.h"
 
 #define ROWS_TOGETHER 16 /* of the input, whose products one thread makes one after the other */
@@ -31,7 +31,8 @@ static int find_coding(Job *job) {
     float *copy = scratch(SCRATCH_STEPS, (size_t)l->features);
     if (!copy) return -1;
     for (long row = 0; row < l->steps * l->batch; row++) widen(&range, row_of(l, row, copy), l->features);
-    job->coding = coding_of(&range);
+    const Bounds bounds = bounds_of(&range);
+    job->coding = coding_of(&bounds);
     return 0;
 }
 
@@ -47,59 +48,28 @@ static void input_task(void *context, long ticket) {
     }
     float *copy = (float *)(words + rows * groups);
     for (long i = 0; i < rows; i++)
-        job->row_sums[first + i] = encode((Code *)(words + i * groups), row_of(l, first + i, copy), l->features, &job->coding);
+        job->row_sums[first + i] = encode(words + i * groups, row_of(l, first + i, copy), l->features, &job->coding);
     for (long d = 0; d < l->directions; d++)
         NAMED(multiply_words)(words, groups, l->into[d], job->projected + (d * all_rows + first) * job->padded, job->padded, rows);
 }
 
-/* Sums of products of codes, some columns of a row, become those of what the codes stand for. */
+/* What one direction adds to the gates: sums of products, times these scales. */
 typedef struct {
     const IntegerMatrix *b;
-    const float *scales; /* of the columns */
-    int centred;         /* whether the zero points of all columns are 0 */
-} Columns;
-
-typedef struct {
-    const int32_t *sums;
-    int32_t zero, rest; /* the code of 0; the sum of the codes' distances to it */
-    float scale;
-} Row;
-
-INLINE Columns columns_of(const IntegerMatrix *b, const float *scales) {
-    int32_t any = 0;
-    for (long j = 0; j < b->n; j++) any |= b->zero[j];
-    return (Columns){b, scales, !any};
-}
-
-INLINE Row sums_of_row(const int32_t *sums, long k, int32_t code_sum, const Coding *coding) {
-    return (Row){sums, coding->zero, (int32_t)((uint32_t)code_sum - (uint32_t)k * (uint32_t)coding->zero), coding->scale};
-}
-
-INLINE Vector part(const float *p, long count) { return count == LANES ? load(p) : load_first(p, count); }
-/* Unsigned, as sums wrap around. */
-INLINE Unsigned whole_part(const int32_t *p, long count) {
-    return count == LANES ? (Unsigned)load_words(p) : (Unsigned)load_first((const float *)p, count);
-}
-
-INLINE Vector scaled(const Row *row, const Columns *columns, long j, long count) {
-    Unsigned sum = whole_part(row->sums + j, count) - whole_part(columns->b->sums + j, count) * (uint32_t)row->zero;
-    if (!columns->centred) sum -= whole_part(columns->b->zero + j, count) * (uint32_t)row->rest;
-    return rounded(__builtin_convertvector((Integers)sum, Vector) * (all(row->scale) * part(columns->scales + j, count)));
-}
-
-typedef struct {
-    Columns into, across;
-    const float *bias; /* of the input, then of the state; NULL where there is none */
-    long hidden;
-} Gates;
+    const float *scales;
+    RowSums row;
+    float row_scale;
+} Share;
 
 /* What a few cells become in one step. */
-INLINE void step_cells(const Gates *g, const Row *input, const Row *state, long j, float *memory, float *shown, long count) {
+INLINE void step_cells(const Share *input, const Share *state, const float *bias, long hidden, long j, float *memory, float *shown,
+                       long count) {
     Vector gates[4]; /* input, output, forget, cell */
     UNROLL for (int k = 0; k < 4; k++) {
-        const long at = k * g->hidden + j;
-        gates[k] = scaled(state, &g->across, at, count) + scaled(input, &g->into, at, count);
-        if (g->bias) gates[k] += part(g->bias + at, count) + part(g->bias + 4 * g->hidden + at, count);
+        const long at = k * hidden + j;
+        gates[k] = scaled_sums(&state->row, at, state->b, at, state->row_scale, state->scales, count) +
+                   scaled_sums(&input->row, at, input->b, at, input->row_scale, input->scales, count);
+        if (bias) gates[k] += part(bias + at, count) + part(bias + 4 * hidden + at, count);
     }
     const Vector kept = rounded(part(memory, count) * rational_logistic(gates[2]));
     const Vector written = rounded(rational_logistic(gates[0]) * rational_tanh(gates[3]));
@@ -130,10 +100,9 @@ static void direction_task(void *context, long direction) {
         return;
     }
     int32_t *sums = words + l->batch * groups, *code_sums = sums + l->batch * job->padded;
-    const Gates gates = {.into = columns_of(l->into[direction], l->into_scales + direction * width),
-                         .across = columns_of(l->across[direction], l->across_scales + direction * width),
-                         .bias = l->bias ? l->bias + direction * 2 * width : NULL,
-                         .hidden = hidden};
+    Share from_input = {.b = l->into[direction], .scales = l->into_scales + direction * width, .row_scale = job->coding.scale};
+    Share from_state = {.b = l->across[direction], .scales = l->across_scales + direction * width};
+    const float *bias = l->bias ? l->bias + direction * 2 * width : NULL; /* of the input, then of the state */
     float *memory = l->last_memory + direction * size, *last = l->last_state + direction * size;
     const float *state = last;
     start(last, l->initial_state ? l->initial_state + direction * size : NULL, size);
@@ -143,17 +112,20 @@ static void direction_task(void *context, long direction) {
         float *next = l->outputs + (time * l->directions + direction) * size;
         Range range = {{0}, {0}, {0}};
         widen(&range, state, size);
-        const Coding coding = coding_of(&range);
+        const Bounds bounds = bounds_of(&range);
+        const Coding coding = coding_of(&bounds);
+        from_state.row_scale = coding.scale;
         for (long i = 0; i < l->batch; i++)
-            code_sums[i] = encode((Code *)(words + i * groups), state + i * hidden, hidden, &coding);
+            code_sums[i] = encode(words + i * groups, state + i * hidden, hidden, &coding);
         NAMED(multiply_words)(words, groups, l->across[direction], sums, job->padded, l->batch);
         for (long i = 0; i < l->batch; i++) {
             const long row = time * l->batch + i;
             const int32_t *projected = job->projected + (direction * l->steps * l->batch + row) * job->padded;
-            const Row input = sums_of_row(projected, l->features, job->row_sums[row], &job->coding);
-            const Row recurrent = sums_of_row(sums + i * job->padded, hidden, code_sums[i], &coding);
+            from_input.row = row_sums(projected, l->features, job->row_sums[row], job->coding.zero);
+            from_state.row = row_sums(sums + i * job->padded, hidden, code_sums[i], coding.zero);
             for (long j = 0; j < hidden; j += LANES)
-                step_cells(&gates, &input, &recurrent, j, memory + i * hidden + j, next + i * hidden + j, MINIMUM(LANES, hidden - j));
+                step_cells(&from_input, &from_state, bias, hidden, j, memory + i * hidden + j, next + i * hidden + j,
+                           MINIMUM(LANES, hidden - j));
         }
         state = next;
     }

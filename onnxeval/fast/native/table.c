@@ -16,6 +16,7 @@ const Kernels NAMED(kernels) = {
     .packed_integers_words = NAMED(packed_integers_words),
     .pack_integers = NAMED(pack_integers),
     .multiply_integers = NAMED(multiply_integers),
+    .quantize = NAMED(quantize),
     .run_quantized_lstm = NAMED(run_quantized_lstm),
     .run_layer = NAMED(run_layer),
     .pool = NAMED(pool_planes),

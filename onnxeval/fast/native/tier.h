@@ -12,6 +12,10 @@ void NAMED(pack_matrix)(float *packed, const float *b, ptrdiff_t b_step, ptrdiff
 size_t NAMED(packed_integers_words)(long k, long n);
 void NAMED(pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
 int NAMED(multiply_integers)(const IntegerProduct *);
+int NAMED(quantize)(const Quantization *);
+/* Up to BLOCK_ROWS rows of words times the columns of one panel; rows of the result are to_row apart, whole vectors. */
+#define BLOCK_ROWS 4
+void NAMED(panel_sums)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *, long panel, int32_t *to, ptrdiff_t to_row, long rows);
 /* Sums of products of words (rows, k) and the matrix, to_row apart; rows are filled up to whole vectors. */
 void NAMED(multiply_words)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *, int32_t *to, ptrdiff_t to_row, long rows);
 int NAMED(run_quantized_lstm)(const QuantizedLstm *);

@@ -53,7 +53,7 @@ def dynamically_quantized(x: Tensor, axis: tuple[int, ...] | None = None) -> tup
     high = np.maximum.reduce(x, axis, keepdims=True, initial=0)
     scale = (high - low) / np.float32(255)
     divisor = np.maximum(scale, _TINY)  # of nothing but zeros, the scale is 0, and so are the steps
-    most = np.float32(255) + np.rint(low / divisor)
+    zero_point = np.minimum(np.rint(-low / divisor), np.float32(255))
     steps = x / divisor
     np.rint(steps, out=steps)
-    return np.minimum(steps, most, out=steps), scale
+    return np.clip(steps, -zero_point, 255 - zero_point, out=steps), scale

@@ -9,6 +9,7 @@ from onnxeval.ops._cast import convert
 from onnxeval.ops._exact import distances
 from onnxeval.ops._quantized import by_column, by_row, factor_of
 from onnxeval.ops.contrib._eight_bits import EIGHT_BITS, dynamically_quantized
+from onnxeval.ops.contrib._rational import rational_tanh
 from onnxeval.ops.contrib._standard import standard
 from onnxeval.ops.contrib._typed import FLOAT16, FLOAT32, microsoft_op
 from onnxeval.registry import prepared_by
@@ -34,6 +35,25 @@ def dynamic_quantize_matmul(
     left, scale = dynamically_quantized(a)
     right = factor_of(b, b_zero_point) if prepared is None else prepared
     return _scaled_product(left, scale.reshape(()), right, b_scale, bias)
+
+
+@prepared_by(factor_of)
+def dynamic_quantize_matmul_of_tanh(
+    x: Tensor,
+    added: Tensor | None,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor | None,
+    bias: Tensor | None,
+    *,
+    prepared: Tensor | None = None,
+) -> Tensor:
+    """DynamicQuantizeMatMul of tanh(x), or of tanh(x + added), in float32: no operator, but nodes in a row.
+
+    The tangent is quantized at once, so that nothing is seen of it but codes of 8 bits; its cheapest form will do.
+    """
+    total = x.copy() if added is None else x + added
+    return dynamic_quantize_matmul(rational_tanh(total, total), b, b_scale, b_zero_point, bias, prepared=prepared)
 
 
 @microsoft_op("MatMulIntegerToFloat", "ABTTABT", A=EIGHT_BITS, B=EIGHT_BITS, T=(FLOAT32, FLOAT16))

@@ -27,7 +27,7 @@ def dynamic_quantize_linear(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     if not (np.isfinite(scale) and scale):
         zero_point = convert(np.asarray(np.clip(-low / scale, 0, 255)), _UINT8)
         return quantize_linear(x, scale, zero_point, axis=0), scale, zero_point
-    zero = np.rint(-low / scale)
+    zero = np.minimum(np.rint(-low / scale), np.float32(255))
     codes = np.empty(x.shape, np.uint8)
     for part, target in zip(_blocks(x), _blocks(codes), strict=True):
         steps = part / scale
