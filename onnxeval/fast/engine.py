@@ -42,7 +42,7 @@ def status() -> str:
 def _native(wanted: str) -> ModuleType | None:
     if wanted == _OFF or _why_none():
         return None
-    from onnxeval.fast import _native as kernels
+    import onnxeval.fast._native as kernels
 
     tiers = kernels.tiers()
     if wanted not in (*_BEST, *tiers):
@@ -60,7 +60,7 @@ def _native(wanted: str) -> ModuleType | None:
 def _why_none() -> str:
     """In words, why there are no compiled kernels; nothing where there are."""
     try:
-        from onnxeval.fast import _native as kernels
+        import onnxeval.fast._native as kernels
     except ModuleNotFoundError:
         return "not built, for want of a C compiler that builds them"
     except ImportError as error:

@@ -6,17 +6,14 @@ A copy of the package is built with the sanitizers in a temporary folder; the fi
 Needs GCC with its sanitizers, on Linux.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from copies import build_kernels, copy_package, run_tests
+
 #: What is compiled in, the libraries that come with it, and how they are told what to do.
 MEMORY = (
     "address,undefined",
@@ -27,8 +24,7 @@ MEMORY = (
         "PYTHONMALLOC": "malloc",  # else the small arrays of a test lie in arenas that are not watched
     },
 )
-THREADS = ("thread", ("libtsan.so",), {"TSAN_OPTIONS": "halt_on_error=1:report_signal_unsafe=0"})
-IGNORED = shutil.ignore_patterns("*.so", "__pycache__", ".hypothesis")
+THREADS = ("thread", ("libtsan.so",), {"TSAN_OPTIONS": "halt_on_error=1"})
 
 
 def library(name: str) -> str:
@@ -40,25 +36,13 @@ def library(name: str) -> str:
 def main() -> int:
     arguments = sys.argv[1:]
     checks, libraries, options = THREADS if "--threads" in arguments else MEMORY
-    if "--threads" in arguments:
-        arguments.remove("--threads")
+    arguments = [argument for argument in arguments if argument != "--threads"]
+    flags = f"-fsanitize={checks} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1"
     with tempfile.TemporaryDirectory() as folder:
-        for part in ("onnxeval", "cli", "tests/fast"):
-            shutil.copytree(ROOT / part, Path(folder, part), ignore=IGNORED)
-        for part in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "tests/conftest.py"):
-            shutil.copy(ROOT / part, Path(folder, part))
-        build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-        flags = {
-            "ONNXEVAL_CFLAGS": f"-fsanitize={checks} -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1",
-            "ONNXEVAL_LDFLAGS": f"-fsanitize={checks}",
-        }
-        subprocess.run(build, cwd=folder, env={**os.environ, **flags}, check=True)
-        if not list(Path(folder, "onnxeval/fast").glob("_native.*.so")):
-            print("the extension was not built", file=sys.stderr)
-            return 1
-        environment = {"PYTHONPATH": folder, "LD_PRELOAD": " ".join(map(library, libraries)), **options}
-        tests = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/fast", *arguments]
-        return subprocess.run(tests, cwd=folder, env={**os.environ, **environment}, check=False).returncode
+        copy_package(folder)
+        build_kernels(folder, ONNXEVAL_CFLAGS=flags, ONNXEVAL_LDFLAGS=f"-fsanitize={checks}")
+        options = {**options, "LD_PRELOAD": " ".join(map(library, libraries))}
+        return run_tests(folder, [sys.executable], arguments, **options)
 
 
 if __name__ == "__main__":

@@ -115,13 +115,27 @@ def test_an_extension_of_other_sources_is_not_used(kernels):
     )
 
 
+NOT_IMPORTED = """
+import sys
+class Refuses:
+    def find_spec(self, name, *_):
+        if name.endswith("._native"):
+            raise {error}
+sys.meta_path.insert(0, Refuses())
+from onnxeval.fast.engine import native, status
+print(native(), status())
+"""
+
+
 def test_a_processor_that_has_none_of_the_tiers():
-    code = "import sys\nclass Refuses:\n    def find_spec(self, name, *_):\n"
-    code += "        if name.endswith('._native'): raise ImportError('no such instructions')\n"
-    code += (
-        "sys.meta_path.insert(0, Refuses())\nfrom onnxeval.fast.engine import native, status\nprint(native(), status())"
-    )
+    code = NOT_IMPORTED.format(error="ImportError('no such instructions')")
     assert python(code).stdout == "None not used: no such instructions\n"
+
+
+def test_no_extension_was_built():
+    code = NOT_IMPORTED.replace("raise {error}", "return None").replace(".insert(0, Refuses())", "[:] = [Refuses()]")
+    code = code.replace("import sys", "import sys, onnxeval.fast.engine")
+    assert python(code).stdout == "None not built, for want of a C compiler that builds them\n"
 
 
 def test_another_interpreter_has_no_kernels_of_its_own(kernels):
