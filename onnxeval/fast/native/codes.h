@@ -41,40 +41,63 @@ INLINE Coding coding_of(const Bounds *bounds) {
     return coding;
 }
 
-INLINE Integers codes_of(Vector x, const Coding *coding) {
-    const float origin = (float)coding->zero;
-    const Vector shift = all(12582912.0f); /* 1.5 * 2 ** 23: its last bit counts ones, ties go to even */
-    const Vector steps = smaller(all(255 - origin), larger(all(-origin), x / all(coding->scale)));
-    return (Integers)(steps + shift) - (Integers)shift + coding->zero;
+/* What the codes are made with, in registers. */
+typedef struct {
+    Vector scale, lowest, highest;
+    Integers origin;
+} Encoder;
+
+#define SHIFT 12582912.0f /* 1.5 * 2 ** 23: the last bit of a sum with it counts ones, ties go to even */
+
+INLINE Encoder encoder_of(const Coding *coding) {
+    const float zero = (float)coding->zero;
+    return (Encoder){all(coding->scale), all(-zero), all(255 - zero), coding->zero - (Integers)all(SHIFT)};
+}
+
+INLINE Integers codes_of(Vector x, const Encoder *e) {
+    return (Integers)(smaller(e->highest, larger(e->lowest, x / e->scale)) + all(SHIFT)) + e->origin;
+}
+
+/* LANES codes, each of `bytes` bytes: 1 or 2. GCC converts vectors to narrower ones an element at a time. */
+INLINE void store_codes(uint8_t *to, Integers codes, const int bytes) {
+#if defined(__AVX512F__)
+    if (bytes == 1)
+        _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)codes));
+    else
+        _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi32_epi16((__m512i)codes));
+#elif defined(__SSE4_1__)
+#if defined(__AVX2__)
+    const __m128i low = _mm256_castsi256_si128((__m256i)codes), high = _mm256_extracti128_si256((__m256i)codes, 1);
+#else
+    const __m128i low = (__m128i)codes, high = low;
+#endif
+    const __m128i wide = _mm_packus_epi32(low, high), narrow = _mm_packus_epi16(wide, wide);
+    memcpy(to, bytes == 1 ? &narrow : &wide, LANES * (size_t)bytes);
+#else
+    for (int lane = 0; lane < LANES; lane++) {
+        const uint16_t code = (uint16_t)codes[lane];
+        memcpy(to + lane * bytes, &code, (size_t)bytes); /* the low byte comes first */
+    }
+#endif
 }
 
 /* The codes, each of `bytes` bytes, and their sum. */
 INLINE int32_t put_codes(void *to, const float *x, long count, const Coding *coding, const int bytes) {
-    typedef uint8_t Narrow __attribute__((vector_size(LANES)));
-    typedef uint16_t Wide __attribute__((vector_size(LANES * 2)));
-    uint8_t *narrow = to;
-    uint16_t *wide = to;
+    const Encoder encoder = encoder_of(coding);
+    uint8_t *bytewise = to;
     Integers total = {0};
     int32_t sum = 0;
     long i = 0;
     for (; i + LANES <= count; i += LANES) {
-        const Integers codes = codes_of(load(x + i), coding);
+        const Integers codes = codes_of(load(x + i), &encoder);
         total += codes;
-        if (bytes == 1) {
-            const Narrow each = __builtin_convertvector(codes, Narrow);
-            memcpy(narrow + i, &each, sizeof each);
-        } else {
-            const Wide each = __builtin_convertvector(codes, Wide);
-            memcpy(wide + i, &each, sizeof each);
-        }
+        store_codes(bytewise + i * bytes, codes, bytes);
     }
     if (i < count) {
-        const Integers codes = codes_of(load_first(x + i, count - i), coding);
+        const Integers codes = codes_of(load_first(x + i, count - i), &encoder);
         for (int lane = 0; i + lane < count; lane++) {
-            if (bytes == 1)
-                narrow[i + lane] = (uint8_t)codes[lane];
-            else
-                wide[i + lane] = (uint16_t)codes[lane];
+            const uint16_t code = (uint16_t)codes[lane];
+            memcpy(bytewise + (i + lane) * bytes, &code, (size_t)bytes); /* the low byte comes first */
             sum += codes[lane];
         }
     }

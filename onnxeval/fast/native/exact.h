@@ -10,6 +10,9 @@ INLINE Vector fused(Vector a, Vector b, Vector c) {
     return (Vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined(__FMA__)
     return (Vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(__FP_FAST_FMAF)
+    for (int lane = 0; lane < LANES; lane++) a[lane] = __builtin_fmaf(a[lane], b[lane], c[lane]);
+    return a;
 #else
     for (int lane = 0; lane < LANES; lane++) a[lane] = (float)((double)a[lane] * (double)b[lane] + (double)c[lane]);
     return a;

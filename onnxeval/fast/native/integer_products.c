@@ -24,20 +24,29 @@ static const float *row_at(const FloatRows *rows, long row) {
     return (const float *)at;
 }
 
-/* One row: where it lies, or in `made`. */
-static const float *row_of(const Source *s, long row, float *made) {
-    const float *x = row_at(s->x, row), *added = s->added ? row_at(s->added, row) : NULL;
-    if (!added && !s->tanh) return x;
-    for (long i = 0; i < s->k; i += LANES) {
-        const long count = MINIMUM(LANES, s->k - i);
+INLINE void make_row(const float *x, const float *added, float *restrict made, long k, const int summed, const int tanh) {
+    for (long i = 0; i < k; i += LANES) {
+        const long count = MINIMUM(LANES, k - i);
         Vector v = part(x + i, count);
-        if (added) v += part(added + i, count);
-        if (s->tanh) v = rational_tanh(v);
+        if (summed) v += part(added + i, count);
+        if (tanh) v = rational_tanh(v);
         if (count == LANES)
             store(made + i, v);
         else
             store_first(made + i, v, count);
     }
+}
+
+/* One row: where it lies, or in `made`. */
+static const float *row_of(const Source *s, long row, float *made) {
+    const float *x = row_at(s->x, row), *added = s->added ? row_at(s->added, row) : NULL;
+    if (!added && !s->tanh) return x;
+    if (!added)
+        make_row(x, NULL, made, s->k, 0, 1);
+    else if (s->tanh)
+        make_row(x, added, made, s->k, 1, 1);
+    else
+        make_row(x, added, made, s->k, 1, 0);
     return made;
 }
 

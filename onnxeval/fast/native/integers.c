@@ -7,20 +7,44 @@ size_t NAMED(packed_integers_words)(long k, long n) {
     return (size_t)CEIL_DIV(n, LANES) * LANES * (size_t)CEIL_DIV(k, GROUP);
 }
 
+/* LANES signed bytes as integers. */
+INLINE Integers widened(const uint8_t *bytes, uint8_t flip) {
+    typedef int8_t Bytes __attribute__((vector_size(LANES)));
+    Bytes each;
+    memcpy(&each, bytes, sizeof each);
+    return __builtin_convertvector(each ^ (int8_t)flip, Integers);
+}
+
+/* The words of LANES columns. */
+INLINE Integers words_of(const uint8_t *b, ptrdiff_t row, uint8_t flip) {
+    const int bits = 32 / GROUP;
+    Integers words = {0};
+    UNROLL for (int i = 0; i < GROUP; i++) words |= (widened(b + i * row, flip) & ((1 << bits) - 1)) << (bits * i);
+    return words;
+}
+
 void NAMED(pack_integers)(IntegerMatrix *matrix, const uint8_t *b, uint8_t flip, long k, long n) {
     const long groups = CEIL_DIV(k, GROUP);
     int32_t *to = matrix->words;
     for (long j0 = 0; j0 < n; j0 += PANEL) {
         const long columns = MINIMUM(PANEL, n - j0), width = CEIL_DIV(columns, LANES) * LANES;
-        for (long group = 0; group < groups; group++)
-            for (long j = 0; j < width; j++)
-                *to++ = j < columns ? word_of(b + group * GROUP * n + j0 + j, n, MINIMUM(GROUP, k - group * GROUP), flip, 1) : 0;
+        for (long group = 0; group < groups; group++) {
+            const uint8_t *from = b + group * GROUP * n + j0;
+            const long rows = MINIMUM(GROUP, k - group * GROUP);
+            for (long j = 0; j < width; j += LANES, to += LANES) {
+                if (rows == GROUP && j + LANES <= columns) {
+                    store_words(to, words_of(from + j, n, flip));
+                    continue;
+                }
+                for (int lane = 0; lane < LANES; lane++)
+                    to[lane] = j + lane < columns ? word_of(from + j + lane, n, rows, flip, 1) : 0;
+            }
+        }
     }
-    for (long j = 0; j < n; j++) {
-        uint32_t sum = 0;
-        for (long row = 0; row < k; row++) sum += (uint32_t)(int32_t)(int8_t)(b[row * n + j] ^ flip);
-        matrix->sums[j] = (int32_t)sum;
-    }
+    memset(matrix->sums, 0, (size_t)n * sizeof *matrix->sums);
+    for (long row = 0; row < k; row++)
+        for (long j = 0; j < n; j++) /* they wrap around */
+            matrix->sums[j] = (int32_t)((uint32_t)matrix->sums[j] + (uint32_t)(int32_t)(int8_t)(b[row * n + j] ^ flip));
 }
 
 INLINE void word_tile(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long groups, int32_t *to, ptrdiff_t to_row,
