@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _META = "onnxeval.random"
 _SEEDS = 2**31
-_GENERATED = re.compile("(?:^|=)(?:rand|randn|zeros|ones|range|full):")
+_GENERATED = "(?:^|=)(?:rand|randn|zeros|ones|range|full):"
 
 
 def random_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +82,7 @@ def filled(
         given = [word for argument in arguments for word in ("-i", argument)]
         dims = [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
         screen.tell(f"replay: {shlex.join(['onnxeval', 'run', path, *given, '--random', '--seed', str(seed), *dims])}")
-    elif options.get("sizes") and not any(map(_GENERATED.search, arguments)):
+    elif options.get("sizes") and not any(re.search(_GENERATED, argument) for argument in arguments):
         raise click.UsageError(
             "--dim is for inputs that are made up: it needs --random, or a generator as in -i rand:."
         )

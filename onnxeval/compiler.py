@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 from onnxeval.attributes import resolved
 from onnxeval.constants import Constants
-from onnxeval.custom import check_custom_arity, custom_attributes
 from onnxeval.errors import ModelError, UnsupportedOperators
 from onnxeval.external import NO_FILES, Files
 from onnxeval.fitting import attribute_values, check_arity
@@ -37,7 +36,6 @@ from onnxeval.graph import (
     undefined_capture,
 )
 from onnxeval.ops._body import call_function
-from onnxeval.ops._neighbours import neighbours_of
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
 from onnxeval.registry import STANDARD, Registry
 from onnxeval.schema import (
@@ -49,6 +47,9 @@ from onnxeval.schema import (
 from onnxeval.serving import Served, serve, why_not_served
 from onnxeval.tensors import type_from
 from onnxeval.values import ValueType
+
+if TYPE_CHECKING:
+    from onnxeval.ops._neighbours import Neighbours
 
 #: Cuts a plan out of the graph being compiled: from the named values to one other.
 Cut: TypeAlias = Callable[[Sequence[str], str], Plan]
@@ -100,7 +101,7 @@ class Compiler:
         self._functions = index_functions(model)
         self._function_plans: dict[Any, Plan] = {}
         self._constants = Constants(model.graph, files)
-        self._neighbours = cache(partial(neighbours_of, model.graph.node, self._constants.read))
+        self._neighbours = cache(self._find_neighbours)
         self._missing: dict[tuple[str, str], None] = {}
 
     def compile(self, outputs: Sequence[str] | None = None, fed: Collection[str] = ()) -> Plan:
@@ -257,6 +258,8 @@ class Compiler:
             if schema.has_body:
                 spelled_out = partial(self._spelled_out, node, schema, served.version, scope)
         else:
+            from onnxeval.custom import check_custom_arity, custom_attributes
+
             check_custom_arity(kernel, inputs, proto.output)
             attributes = custom_attributes(given, kernel, self.files)
         subgraphs: Mapping[str, Plan] = NOTHING
@@ -361,6 +364,11 @@ class Compiler:
         except ModelError as error:
             raise ModelError(f"function {name}: {error}") from error
         return self._plan(function.node, order, inner, function.input, function.output, Constants())
+
+    def _find_neighbours(self, domain: str) -> Neighbours:
+        from onnxeval.ops._neighbours import neighbours_of
+
+        return neighbours_of(self.model.graph.node, self._constants.read, domain)
 
     def _note(self, text: str) -> None:
         if text not in self.notes:

@@ -10,7 +10,6 @@ import numpy as np
 
 from onnxeval.dtypes import STRING, DType, Tensor, integer_range, is_float, is_integer, name_of
 from onnxeval.errors import InputError
-from onnxeval.ops._cast import convert
 from onnxeval.values import (
     EmptyOptional,
     MapType,
@@ -160,6 +159,8 @@ def _converted(name: str, array: Tensor, dtype: DType) -> Tensor:
             if dtype.kind == "c":
                 converted = array.astype(dtype)
             else:
+                from onnxeval.ops._cast import convert
+
                 converted = convert(array, dtype, saturate=False)
             wrong = np.isfinite(array) & ~np.isfinite(converted)
     else:

@@ -145,13 +145,13 @@ def _refuse_other_message(data: bytes, source: str) -> None:
         raise ModelError(f"{source} is not an ONNX model but {what}", hint=hint)
 
 
-_BRACKETS = re.compile(rb'"(?:\\.|[^"\\])*"|#[^\n]*|=>|[(<{\[]|[)>}\]]', re.DOTALL)
+_BRACKETS = rb'(?s)"(?:\\.|[^"\\])*"|#[^\n]*|=>|[(<{\[]|[)>}\]]'
 
 
 def _nesting(text: bytes) -> int:
     """How deep brackets of all kinds stand inside one another, outside of strings and comments."""
     depth = deepest = 0
-    for match in _BRACKETS.finditer(text):
+    for match in re.finditer(_BRACKETS, text):
         if (token := match[0]) in b"(<{[":
             depth += 1
             deepest = max(deepest, depth)

@@ -19,7 +19,7 @@ StepRunner: TypeAlias = Callable[[Step, Mapping[str, Value], "Run"], tuple[Value
 #: Wraps what runs the steps of a plan; called once for each pass over a plan.
 Observer: TypeAlias = Callable[[StepRunner], StepRunner]
 
-_OPERATOR = re.compile(r" \(([^()]*)\)(?= \+ |$)")
+_OPERATOR = r" \(([^()]*)\)(?= \+ |$)"
 
 
 def unobserved(run_step: StepRunner) -> StepRunner:
@@ -44,7 +44,7 @@ class Timing:
     @property
     def operator(self) -> str:
         """The operators with their versions, without the node's name: ``Conv-11 + Relu-6`` for a fused step."""
-        return " + ".join(_OPERATOR.findall(self.label)) or self.label
+        return " + ".join(re.findall(_OPERATOR, self.label)) or self.label
 
 
 class Profile:

@@ -11,9 +11,10 @@ from onnxeval.values import Dimension, MapType, OptionalType, SequenceType, Tens
 #: Every name of an element type: NumPy's (float32), and ONNX's (float).
 DTYPES: MappingProxyType[str, DType] = MappingProxyType({name_of(dtype): dtype for dtype in NAMES} | dict(BY_NAME))
 
-_NUMBER = re.compile(r"[-+]?\.?[0-9]")
-_HOLDER = re.compile(r"(seq|optional|map)\((.*)\)", re.DOTALL)
-_TENSOR = re.compile(r"([a-z]\w*)?\s*(?:\[([^\[\]]*)\]|(?<![a-z0-9])(\d+(?:x\d+)+))?")
+# Compiled when they are used: most runs parse no text
+_NUMBER = r"[-+]?\.?[0-9]"
+_HOLDER = r"(?s)(seq|optional|map)\((.*)\)"
+_TENSOR = r"([a-z]\w*)?\s*(?:\[([^\[\]]*)\]|(?<![a-z0-9])(\d+(?:x\d+)+))?"
 
 
 def parse_type(text: str) -> ValueType | None:
@@ -21,7 +22,7 @@ def parse_type(text: str) -> ValueType | None:
     text = text.strip()
     if text == "unknown":
         return None
-    if not (holder := _HOLDER.fullmatch(text)):
+    if not (holder := re.fullmatch(_HOLDER, text)):
         return parse_tensor_type(text)
     kind, inside = holder.groups()
     if kind == "seq":
@@ -36,7 +37,7 @@ def parse_type(text: str) -> ValueType | None:
 
 def parse_tensor_type(text: str) -> TensorType:
     """The type of a tensor: `float32`, `[2, 3]` or `2x3`, or both. Raises ValueError for anything else."""
-    found = _TENSOR.fullmatch(text.strip())
+    found = re.fullmatch(_TENSOR, text.strip())
     if not text.strip() or not found:
         raise ValueError(f"{text!r} is no type of a tensor, which looks like float32[2, 3]")
     name, listed, crossed = found.groups()
@@ -65,6 +66,6 @@ def _dimension(text: str) -> Dimension:
         return None
     if text.isascii() and text.isdecimal():
         return int(text)
-    if not text or _NUMBER.match(text):
+    if not text or re.match(_NUMBER, text):
         raise ValueError(f"{text!r} is no size")
     return text

@@ -69,13 +69,13 @@ def _tree(node: ast.expr) -> Tree:
 
 #: What stands in an expression for operators that no other spelling is without, besides their names.
 _SIGNS = {"+": "Add", " - ": "Sub"}
-_CALLED = re.compile(r"(\w+)\(")
+_CALLED = r"(\w+)\("
 
 
 @cache
 def operators_of(text: str) -> frozenset[str]:
     """The operators that every spelling of an expression has. It need not be parsed for that."""
-    return frozenset([*_CALLED.findall(text), *(op for sign, op in _SIGNS.items() if sign in text)])
+    return frozenset([*re.findall(_CALLED, text), *(op for sign, op in _SIGNS.items() if sign in text)])
 
 
 class Match(NamedTuple):
