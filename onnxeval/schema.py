@@ -166,12 +166,12 @@ KEPT = Path(__file__).with_name("schemas.txt")
 
 
 @cache
-def _kept() -> tuple[Mapping[str, int], Mapping[str, str]]:
+def _kept() -> tuple[Mapping[str, int], Mapping[bytes, bytes]]:
     """The newest versions and the operators in that file; nothing where another release is installed."""
-    release, newest, *operators = KEPT.read_text("utf-8").splitlines()
-    if not is_installed(release):
+    release, newest, *operators = KEPT.read_bytes().splitlines()
+    if not is_installed(release.decode()):
         return {}, {}
-    return json.loads(newest), dict(line.split(" ", 1) for line in operators)
+    return json.loads(newest), dict(line.split(b" ", 1) for line in operators)
 
 
 def is_installed(release: str) -> bool:
@@ -182,7 +182,7 @@ def is_installed(release: str) -> bool:
 
 @cache
 def _kept_rows(domain: str, op_type: str) -> Sequence[Any]:
-    return json.loads(_kept()[1].get(f"{domain}:{op_type}", "[]"))  # type: ignore[no-any-return]
+    return json.loads(_kept()[1].get(f"{domain}:{op_type}".encode(errors="replace"), b"[]"))  # type: ignore[no-any-return]
 
 
 def row_of(definition: OpSchema) -> Sequence[Any]:

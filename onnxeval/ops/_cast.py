@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import ml_dtypes
@@ -172,6 +171,8 @@ def _odd_number(text: str) -> float:
     near = _number(text)
     if not math.isfinite(near) or near == 0:
         return near
+    from decimal import Decimal  # few models read text, and it is large
+
     error = Decimal(text).compare(Decimal(near))  # exact for decimals of any length
     if error and int(math.frexp(near)[0] * 2**53) % 2 == 0:
         return math.nextafter(near, math.copysign(math.inf, error))
@@ -179,6 +180,8 @@ def _odd_number(text: str) -> float:
 
 
 def _integer(text: str, dtype: DType) -> int:
+    from decimal import Decimal
+
     near = _number(text)
     lowest, highest = integer_range(dtype)
     if not abs(near) < 2**65 or not lowest <= (value := int(Decimal(text)) if near else 0) <= highest:
