@@ -43,6 +43,10 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.rnn.gru": ("layers",),
     "onnxeval.ops.rnn.lstm": ("layers",),
     "onnxeval.ops.rnn.simple": ("layers",),
+    "onnxeval.ops.traditionalml.features": ("linear",),
+    "onnxeval.ops.traditionalml.linear": ("linear",),
+    "onnxeval.ops.traditionalml.tree_ensemble": ("trees",),
+    "onnxeval.ops.traditionalml.tree_votes": ("trees",),
     "onnxeval.ops.contrib.dynamic_quantize": ("integers",),
     "onnxeval.ops.contrib.dynamic_quantize_lstm": ("recurrent",),
 }

@@ -136,6 +136,47 @@ def pool(
 def run_chain(
     out: Tensor, operands: tuple[Tensor, ...], instructions: bytes, layouts: Tensor, rows: int, length: int, /
 ) -> None: ...
+
+class Forest:
+    def __new__(
+        cls,
+        thresholds: Tensor,
+        features: Tensor,
+        next: Tensor,
+        roots: Tensor,
+        first: Tensor,
+        targets: Tensor,
+        weights: Tensor,
+        /,
+    ) -> Forest: ...
+
+def run_trees(
+    x: Tensor,
+    forest: Forest,
+    aggregate: int,
+    base: Tensor | None,
+    complement: int,
+    choice: int,
+    transform: int,
+    labels: Tensor | None,
+    chosen: Tensor | None,
+    out: Tensor,
+    /,
+) -> None: ...
+def run_linear(
+    x: Tensor,
+    weights: Tensor,
+    base: Tensor | None,
+    complement: int,
+    choice: int,
+    transform: int,
+    labels: Tensor | None,
+    chosen: Tensor | None,
+    out: Tensor,
+    /,
+) -> None: ...
+def run_scaler(x: Tensor, offset: Tensor, scale: Tensor, out: Tensor, /) -> None: ...
+def run_normalizer(x: Tensor, norm: int, out: Tensor, /) -> None: ...
 def interrupt() -> None: ...
 
 class Recording:

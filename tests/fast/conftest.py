@@ -35,6 +35,15 @@ def unwarned():
         yield
 
 
+@pytest.fixture(scope="module")
+def threads(kernels):
+    """The compiled kernels with three threads, for those that are the same with every instruction set."""
+    before = kernels.threads()
+    kernels.set_threads(3)
+    yield kernels
+    kernels.set_threads(before)
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

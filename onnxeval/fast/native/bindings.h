@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include "kernels.h"
+#include "ml.h"
 
 #define MOST_AXES 16
 #define MOST_BUFFERS 12
@@ -76,13 +77,19 @@ typedef struct {
     IntegerMatrix matrix;
 } Integers8;
 
+/* Trees, to be walked many times. */
+typedef struct {
+    PyObject_HEAD
+    Trees trees;
+} ForestObject;
+
 /* A type of this module: made from its specification when the module is first imported. */
 typedef struct {
     PyType_Spec spec;
     PyTypeObject *type;
 } Type;
 
-extern Type MatrixType, FiltersType, IntegersType, RecordingType;
+extern Type MatrixType, FiltersType, IntegersType, ForestType, RecordingType;
 /* What a deallocator ends with. */
 void free_object(PyObject *);
 
@@ -98,6 +105,10 @@ PyObject *py_pool(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_chain(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_activate(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_softmax(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_run_trees(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_run_linear(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_run_scaler(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_run_normalizer(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_interrupt(PyObject *, PyObject *);
 PyObject *py_layer_norm(PyObject *, PyObject *const *, Py_ssize_t);
 

@@ -78,10 +78,14 @@ static PyMethodDef methods[] = {
     {"activate", FAST(py_activate)},
     {"softmax", FAST(py_softmax)},
     {"layer_norm", FAST(py_layer_norm)},
+    {"run_trees", FAST(py_run_trees)},
+    {"run_linear", FAST(py_run_linear)},
+    {"run_scaler", FAST(py_run_scaler)},
+    {"run_normalizer", FAST(py_run_normalizer)},
     {NULL, NULL, 0, NULL},
 };
 
-static Type *const types[] = {&MatrixType, &FiltersType, &IntegersType, &RecordingType};
+static Type *const types[] = {&MatrixType, &FiltersType, &IntegersType, &ForestType, &RecordingType};
 
 static int execute(PyObject *module) {
     /* Pool and types are those of the process, and only one interpreter's objects may be in them. */

@@ -5,6 +5,10 @@ Version 3 brought the attributes that hold doubles. 5 deprecates both in favour 
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from onnxeval.dtypes import Tensor
@@ -24,11 +28,12 @@ from onnxeval.ops.traditionalml._trees import (
 from onnxeval.registry import op, prepared_by
 
 
-def _classifier(
-    class_ids: tuple[int, ...] | None,
-    class_nodeids: tuple[int, ...] | None,
-    class_treeids: tuple[int, ...] | None,
-    class_weights: tuple[float, ...] | None,
+def _read(
+    votes: str,
+    votes_ids: tuple[int, ...] | None,
+    votes_nodeids: tuple[int, ...] | None,
+    votes_treeids: tuple[int, ...] | None,
+    votes_weights: tuple[float, ...] | None,
     nodes_falsenodeids: tuple[int, ...] | None,
     nodes_featureids: tuple[int, ...] | None,
     nodes_hitrates: tuple[float, ...] | None,
@@ -40,20 +45,37 @@ def _classifier(
     nodes_values: tuple[float, ...] | None,
     nodes_hitrates_as_tensor: Tensor | None = None,
     nodes_values_as_tensor: Tensor | None = None,
-    class_weights_as_tensor: Tensor | None = None,
+    votes_weights_as_tensor: Tensor | None = None,
 ) -> Ensemble:
     ids = NodeIds(nodes_treeids or (), nodes_nodeids or ())
     trees = ids.forest(
         nodes_featureids=nodes_featureids,
         nodes_modes=nodes_modes,
-        nodes_values=_doubles("nodes_values", nodes_values, nodes_values_as_tensor),
+        nodes_values=doubles("nodes_values", nodes_values, nodes_values_as_tensor),
         nodes_truenodeids=nodes_truenodeids,
         nodes_falsenodeids=nodes_falsenodeids,
         nodes_missing_value_tracks_true=nodes_missing_value_tracks_true,
-        nodes_hitrates=_doubles("nodes_hitrates", nodes_hitrates, nodes_hitrates_as_tensor),
+        nodes_hitrates=doubles("nodes_hitrates", nodes_hitrates, nodes_hitrates_as_tensor),
     )
-    weights = _doubles("class_weights", class_weights, class_weights_as_tensor)
-    return Ensemble(trees, ids.votes(class_treeids, class_nodeids, class_ids, weights))
+    weights = doubles(f"{votes}_weights", votes_weights, votes_weights_as_tensor)
+    return Ensemble(trees, ids.votes(votes_treeids, votes_nodeids, votes_ids, weights))
+
+
+def _reader(votes: str) -> Callable[..., Ensemble]:
+    """What reads the attributes of an ensemble, where those of its votes begin with ``votes``."""
+    signature = inspect.signature(_read)
+    _, *parameters = signature.parameters.values()
+    inner = {each.name.replace("votes_", f"{votes}_"): each.name for each in parameters}
+
+    def read(**attributes: Any) -> Ensemble:
+        return _read(votes, **{inner[name]: value for name, value in attributes.items()})
+
+    shown = [each.replace(name=name) for name, each in zip(inner, parameters, strict=True)]
+    read.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]  # what inspect reads
+    return read
+
+
+_classifier, _regressor = _reader("class"), _reader("target")
 
 
 @op("TreeEnsembleClassifier", domain=ML, versions=(1, 3, 5))
@@ -93,25 +115,25 @@ def tree_ensemble_classifier(
     """
     labels = only_one(classlabels_int64s=classlabels_int64s, classlabels_strings=classlabels_strings)
     ensemble = prepared or _classifier(
-        class_ids,
-        class_nodeids,
-        class_treeids,
-        class_weights,
-        nodes_falsenodeids,
-        nodes_featureids,
-        nodes_hitrates,
-        nodes_missing_value_tracks_true,
-        nodes_modes,
-        nodes_nodeids,
-        nodes_treeids,
-        nodes_truenodeids,
-        nodes_values,
-        nodes_hitrates_as_tensor,
-        nodes_values_as_tensor,
-        class_weights_as_tensor,
+        class_ids=class_ids,
+        class_nodeids=class_nodeids,
+        class_treeids=class_treeids,
+        class_weights=class_weights,
+        nodes_falsenodeids=nodes_falsenodeids,
+        nodes_featureids=nodes_featureids,
+        nodes_hitrates=nodes_hitrates,
+        nodes_missing_value_tracks_true=nodes_missing_value_tracks_true,
+        nodes_modes=nodes_modes,
+        nodes_nodeids=nodes_nodeids,
+        nodes_treeids=nodes_treeids,
+        nodes_truenodeids=nodes_truenodeids,
+        nodes_values=nodes_values,
+        nodes_hitrates_as_tensor=nodes_hitrates_as_tensor,
+        nodes_values_as_tensor=nodes_values_as_tensor,
+        class_weights_as_tensor=class_weights_as_tensor,
     )
     votes = ensemble.votes
-    base = _doubles("base_values", base_values, base_values_as_tensor)
+    base = doubles("base_values", base_values, base_values_as_tensor)
     scores = aggregated(ensemble, as_rows(x).astype(np.float64), labels.size, "SUM", allocate)
     alone = labels.size == 2 and votes.target.size > 0 and not votes.target.any() and base.size < 2
     if base.size not in (0, 1 if alone else labels.size):
@@ -121,38 +143,6 @@ def tree_ensemble_classifier(
     elif base.size:
         scores += base
     return labels[scores.argmax(1)], transformed(scores, post_transform).astype(np.float32)
-
-
-def _regressor(
-    target_ids: tuple[int, ...] | None,
-    target_nodeids: tuple[int, ...] | None,
-    target_treeids: tuple[int, ...] | None,
-    target_weights: tuple[float, ...] | None,
-    nodes_falsenodeids: tuple[int, ...] | None,
-    nodes_featureids: tuple[int, ...] | None,
-    nodes_hitrates: tuple[float, ...] | None,
-    nodes_missing_value_tracks_true: tuple[int, ...] | None,
-    nodes_modes: tuple[str, ...] | None,
-    nodes_nodeids: tuple[int, ...] | None,
-    nodes_treeids: tuple[int, ...] | None,
-    nodes_truenodeids: tuple[int, ...] | None,
-    nodes_values: tuple[float, ...] | None,
-    nodes_hitrates_as_tensor: Tensor | None = None,
-    nodes_values_as_tensor: Tensor | None = None,
-    target_weights_as_tensor: Tensor | None = None,
-) -> Ensemble:
-    ids = NodeIds(nodes_treeids or (), nodes_nodeids or ())
-    trees = ids.forest(
-        nodes_featureids=nodes_featureids,
-        nodes_modes=nodes_modes,
-        nodes_values=_doubles("nodes_values", nodes_values, nodes_values_as_tensor),
-        nodes_truenodeids=nodes_truenodeids,
-        nodes_falsenodeids=nodes_falsenodeids,
-        nodes_missing_value_tracks_true=nodes_missing_value_tracks_true,
-        nodes_hitrates=_doubles("nodes_hitrates", nodes_hitrates, nodes_hitrates_as_tensor),
-    )
-    weights = _doubles("target_weights", target_weights, target_weights_as_tensor)
-    return Ensemble(trees, ids.votes(target_treeids, target_nodeids, target_ids, weights))
 
 
 @op("TreeEnsembleRegressor", domain=ML, versions=(1, 3, 5))
@@ -189,27 +179,27 @@ def tree_ensemble_regressor(
     ValueError where lengths differ, an id is unknown, or a path in a tree never ends. Source: TreeEnsembleRegressor-5.
     """
     ensemble = prepared or _regressor(
-        target_ids,
-        target_nodeids,
-        target_treeids,
-        target_weights,
-        nodes_falsenodeids,
-        nodes_featureids,
-        nodes_hitrates,
-        nodes_missing_value_tracks_true,
-        nodes_modes,
-        nodes_nodeids,
-        nodes_treeids,
-        nodes_truenodeids,
-        nodes_values,
-        nodes_hitrates_as_tensor,
-        nodes_values_as_tensor,
-        target_weights_as_tensor,
+        target_ids=target_ids,
+        target_nodeids=target_nodeids,
+        target_treeids=target_treeids,
+        target_weights=target_weights,
+        nodes_falsenodeids=nodes_falsenodeids,
+        nodes_featureids=nodes_featureids,
+        nodes_hitrates=nodes_hitrates,
+        nodes_missing_value_tracks_true=nodes_missing_value_tracks_true,
+        nodes_modes=nodes_modes,
+        nodes_nodeids=nodes_nodeids,
+        nodes_treeids=nodes_treeids,
+        nodes_truenodeids=nodes_truenodeids,
+        nodes_values=nodes_values,
+        nodes_hitrates_as_tensor=nodes_hitrates_as_tensor,
+        nodes_values_as_tensor=nodes_values_as_tensor,
+        target_weights_as_tensor=target_weights_as_tensor,
     )
     if n_targets is None or n_targets < 1:
         raise ValueError(f"n_targets is {'absent' if n_targets is None else n_targets}, expected 1 at least")
     scores = aggregated(ensemble, as_rows(x).astype(np.float64), n_targets, aggregate_function, allocate)
-    base = _doubles("base_values", base_values, base_values_as_tensor)
+    base = doubles("base_values", base_values, base_values_as_tensor)
     if base.size not in (0, n_targets):
         raise ValueError(f"{base.size} base values for {n_targets} targets")
     if base.size:
@@ -307,9 +297,10 @@ class NodeIds:
         return votes_of(self.find("a vote", trees, names), ids, weights, self.count)
 
 
-def _doubles(name: str, floats: tuple[float, ...] | None, doubles: Tensor | None) -> Tensor:
-    if floats and doubles is not None:
+def doubles(name: str, floats: tuple[float, ...] | None, tensor: Tensor | None) -> Tensor:
+    """An attribute that is given as floats or as a tensor. ValueError where it is both."""
+    if floats and tensor is not None:
         raise ValueError(f"{name} and {name}_as_tensor given, expected one")
-    if doubles is None:
+    if tensor is None:
         return np.array(floats or (), np.float64)
-    return numbers(doubles, name=f"{name}_as_tensor").astype(np.float64)
+    return numbers(tensor, name=f"{name}_as_tensor").astype(np.float64)
