@@ -247,9 +247,8 @@ def test_forests_hold_together(kernels):
 
 
 def test_paths_without_an_end_end(kernels):
-    forest = kernels.Forest(
-        np.zeros(1), integers(0), integers(0, 0), integers(0), integers(0, 0), integers(), np.ones(0)
-    )
+    none = integers(), np.ones(0)
+    forest = kernels.Forest(np.zeros(1), integers(0), integers(0, 0), integers(0), integers(0, 0), *none)
     cycle = kernels.Forest(np.zeros(2), integers(0, 0), integers(1, 1, 0, 0), integers(0), integers(0, 0, 0), *none)
     for each in (forest, cycle):
         out = np.ones((9, 1))

@@ -43,6 +43,7 @@ static void fill_nodes(Trees *t, const void *thresholds, const int32_t *features
             t->floats[n] = (FloatNode){((const float *)thresholds)[n], feature, {above, below}};
         else
             t->doubles[n] = (DoubleNode){((const double *)thresholds)[n], feature, {above, below}};
+        t->heeds_nan |= feature & 1;
         if ((long)(feature >> 1) >= t->features) t->features = (feature >> 1) + 1;
     }
 }

@@ -62,6 +62,7 @@ typedef struct {
     int32_t *first, *targets;
     double *weights;
     long targets_end; /* above all targets */
+    int heeds_nan;    /* whether NaN counts as at most anywhere */
 } Trees;
 
 typedef enum { SUM, AVERAGE, LEAST, MOST, AGGREGATES } Aggregate;

@@ -5,28 +5,33 @@
 #include <string.h>
 
 #include "pool.h"
+#include "vector.h"
 
 #define BESIDE 8          /* walks at once */
 #define BLOCK_ROWS 64     /* whose scores and features stay in the first cache while the trees go by */
 #define BLOCK_SCORES 8192 /* at most, where there are several rows */
 #define SMALL 4096        /* walks that no second thread is woken for */
 
-/* From the nodes `at` down to their leaves, each by a row of its own. No path is longer than there are nodes. */
-#define WALK(name, Node, Number) \
+/* From the nodes `at` down to their leaves, each by a row of its own. No path is longer than there are nodes. `heeds_nan`:
+   whether NaN counts as at most anywhere. */
+#define WALK(name, Node, Number, heeds_nan) \
     static void name(const Node *nodes, long most, const Number *const *rows, int32_t *at) { \
         for (int32_t moved = 1; moved && most > 0; most--) { \
             moved = 0; \
-            for (int i = 0; i < BESIDE; i++) { \
+            UNROLL for (int i = 0; i < BESIDE; i++) { \
                 const Node *node = &nodes[at[i]]; \
                 const Number x = rows[i][node->feature >> 1]; \
-                const int32_t next = node->next[(x <= node->threshold) | ((x != x) & (int)(node->feature & 1))]; \
+                int is_low = x <= node->threshold; \
+                if (heeds_nan) is_low |= (x != x) & (int)(node->feature & 1); \
+                const int32_t next = node->next[is_low]; \
                 moved |= next ^ at[i]; \
                 at[i] = next; \
             } \
         } \
     }
-WALK(walk_floats, FloatNode, float)
-WALK(walk_doubles, DoubleNode, double)
+WALK(walk_floats, FloatNode, float, 0)
+WALK(walk_floats_and_nan, FloatNode, float, 1)
+WALK(walk_doubles, DoubleNode, double, 1)
 
 typedef struct {
     const Trees *trees;
@@ -38,7 +43,9 @@ typedef struct {
 } Job;
 
 static void walk(const Trees *t, const void *const *rows, int32_t *at) {
-    if (t->floats)
+    if (t->floats && t->heeds_nan)
+        walk_floats_and_nan(t->floats, t->nodes, (const float *const *)rows, at);
+    else if (t->floats)
         walk_floats(t->floats, t->nodes, (const float *const *)rows, at);
     else
         walk_doubles(t->doubles, t->nodes, (const double *const *)rows, at);
