@@ -11,6 +11,7 @@ from onnxeval.values import (
     EmptyOptional,
     MapType,
     OptionalType,
+    Sequence,
     SequenceType,
     TensorType,
     Value,
@@ -43,6 +44,8 @@ def contradiction(value: Value, declared: ValueType | None, sizes: Mapping[str, 
             if shape is not None and len(shape) == value.ndim and (dtype is None or dtype == value.dtype):
                 return _size_contradiction(value, declared, sizes)
             fits = shape is None and (dtype is None or dtype == value.dtype)
+        case SequenceType(MapType(key)) if isinstance(value, Sequence) and isinstance(value.element_type, MapType):
+            fits = not value or key == value.element_type.key
         case SequenceType(element):
             fits = isinstance(value, list) and _all_fit(value, element)
         case OptionalType(element):

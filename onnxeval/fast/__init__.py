@@ -45,6 +45,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.rnn.simple": ("layers",),
     "onnxeval.ops.traditionalml.features": ("linear",),
     "onnxeval.ops.traditionalml.linear": ("linear",),
+    "onnxeval.ops.traditionalml.maps": ("linear",),
     "onnxeval.ops.traditionalml.tree_ensemble": ("trees",),
     "onnxeval.ops.traditionalml.tree_votes": ("trees",),
     "onnxeval.ops.contrib.dynamic_quantize": ("integers",),

@@ -17,7 +17,10 @@ from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.traditionalml._lookup import only_one
 from onnxeval.ops.traditionalml.features import normalizer, scaler
 from onnxeval.ops.traditionalml.linear import linear_classifier, linear_regressor
+from onnxeval.ops.traditionalml.maps import zip_map
 from onnxeval.registry import Kernel, preparation_of
+from onnxeval.values import MapType, TensorType
+from onnxeval.values import Sequence as SequenceValue
 
 #: Multiplications of a product that NumPy is quicker at.
 _MANY = 1 << 13
@@ -143,3 +146,22 @@ def bind_scaler(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Ke
         return result
 
     return scaled
+
+
+@replaces(zip_map)
+def bind_zip_map(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
+    """ZipMap, whose keys are read once."""
+    names = ("classlabels_int64s", "classlabels_strings")
+    try:
+        labels = only_one(**{name: attributes[name] for name in names})
+    except ValueError:
+        return None
+    keys = labels.tolist()
+    kind = MapType(labels.dtype, TensorType(FLOAT32))
+
+    def zipped(x: Tensor, **given: Any) -> SequenceValue:
+        if type(x) is not np.ndarray or x.dtype != FLOAT32 or x.ndim != 2 or x.shape[1] != len(keys):
+            return zip_map(x, **given)
+        return SequenceValue([dict(zip(keys, row, strict=True)) for row in x], kind)
+
+    return zipped

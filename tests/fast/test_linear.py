@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from onnxeval.fast import replacement
 from onnxeval.ops.traditionalml.features import normalizer, scaler
 from onnxeval.ops.traditionalml.linear import linear_classifier, linear_regressor
+from onnxeval.ops.traditionalml.maps import zip_map
 from tests.fast.guarded import guarded
 
 TRANSFORMS = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"]
@@ -89,6 +90,23 @@ def test_large_tables_are_cut_into_parts(threads, rng):
     x = guarded(rng.normal(size=(700, 90)).astype(np.float32))
     compare(scaler, {"offset": floats(rng, 90), "scale": floats(rng, 90)}, x)
     compare(normalizer, {"norm": "L2"}, x)
+
+
+@pytest.mark.parametrize(
+    ("x", "labels"),
+    [
+        (np.float32([[0.25, 0.5], [1, 2]]), {"classlabels_strings": ("a", "b"), "classlabels_int64s": None}),
+        (np.float32([[0.1, 0.2, 0.3]]), {"classlabels_strings": None, "classlabels_int64s": (3, 1, 2)}),
+        (np.zeros((0, 1), np.float32), {"classlabels_strings": None, "classlabels_int64s": (3,)}),
+        (np.float32([0.1, 0.2]), {"classlabels_strings": None, "classlabels_int64s": (3, 1)}),
+    ],
+)
+def test_maps_are_the_readable_ones(kernels, x, labels):
+    got, wanted = replacement(zip_map, [None], labels)(x, **labels), zip_map(x, **labels)
+    assert (got, got.element_type) == (wanted, wanted.element_type)
+    assert [[type(value) for value in row.values()] for row in got] == [[np.float32] * x.shape[-1]] * len(got)
+    with pytest.raises(ValueError, match="columns for"):
+        replacement(zip_map, [None], labels)(np.zeros((1, 7), np.float32), **labels)
 
 
 def test_what_is_wrong_is_left_to_the_readable_kernel(kernels, rng):
