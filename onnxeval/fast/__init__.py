@@ -46,6 +46,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.traditionalml.features": ("linear",),
     "onnxeval.ops.traditionalml.linear": ("linear",),
     "onnxeval.ops.traditionalml.maps": ("linear",),
+    "onnxeval.ops.traditionalml.svm": ("vectors",),
     "onnxeval.ops.traditionalml.tree_ensemble": ("trees",),
     "onnxeval.ops.traditionalml.tree_votes": ("trees",),
     "onnxeval.ops.contrib.dynamic_quantize": ("integers",),

@@ -175,6 +175,27 @@ def run_linear(
     out: Tensor,
     /,
 ) -> None: ...
+def run_svm(
+    x: Tensor,
+    similarity: int,
+    gamma: float,
+    coef0: float,
+    degree: float,
+    classes: int,
+    support: Tensor | None,
+    weights: Tensor,
+    rho: Tensor,
+    slope: Tensor | None,
+    shift: Tensor | None,
+    base: Tensor | None,
+    complement: int,
+    choice: int,
+    transform: int,
+    labels: Tensor | None,
+    chosen: Tensor | None,
+    out: Tensor,
+    /,
+) -> None: ...
 def run_scaler(x: Tensor, offset: Tensor, scale: Tensor, out: Tensor, /) -> None: ...
 def run_normalizer(x: Tensor, norm: int, out: Tensor, /) -> None: ...
 def interrupt() -> None: ...

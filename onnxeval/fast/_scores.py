@@ -28,10 +28,14 @@ class Choice(IntEnum):
     NONE = 0
     GREATEST = auto()
     POSITIVE = auto()
+    MOST_WINS = auto()
 
 
 #: post_transform -> its number in ml.h; others are left to the readable kernels.
 TRANSFORMS = {"NONE": 0, "SOFTMAX": 1, "LOGISTIC": 2, "SOFTMAX_ZERO": 3}
+
+#: What makes 1 of scores above 0 and -1 of others.
+SIDE = 4
 
 
 class Ending(NamedTuple):

@@ -46,8 +46,9 @@ static int take_counted(Buffers *held, PyObject *object, const char *format, int
     return 0;
 }
 
-/* base, complement, choice, transform, labels, chosen, out. -1 with an exception. */
-static int take_ending(Buffers *held, PyObject *const *arguments, long rows, Ending *e) {
+/* base, complement, choice, transform, labels, chosen, out; `of_wins`: the number of classes where the choice is that of
+   the most wins, else 0. -1 with an exception. */
+static int take_ending(Buffers *held, PyObject *const *arguments, long rows, long of_wins, Ending *e) {
     const int complement = take_choice(arguments[1], COMPLEMENTS, "complement");
     const int choice = complement < 0 ? -1 : take_choice(arguments[2], CHOICES, "choice");
     const int transform = choice < 0 ? -1 : take_choice(arguments[3], TRANSFORMS, "transform");
@@ -55,12 +56,12 @@ static int take_ending(Buffers *held, PyObject *const *arguments, long rows, End
     if (transform < 0 || take_table(held, arguments[6], WRITTEN, &out)) return -1;
     const long classes = out.features, count = classes - (complement != NO_COMPLEMENT);
     if (out.numbers > DOUBLES || out.rows != rows || count < 1 || (complement != NO_COMPLEMENT && count != 1) ||
-        (choice == POSITIVE && (count != 1 || classes != 2))) {
+        (choice == POSITIVE && (count != 1 || classes != 2)) || (choice != NO_CHOICE && (choice == MOST_WINS) != (of_wins > 0))) {
         PyErr_SetString(PyExc_ValueError, "out is neither float32 nor float64, or does not fit the rows and scores");
         return -1;
     }
     if (take_counted(held, arguments[0], "d", 0, count, "base", &e->base) ||
-        take_counted(held, arguments[4], "l", 0, classes, "labels", &e->labels) ||
+        take_counted(held, arguments[4], "l", 0, of_wins ? of_wins : classes, "labels", &e->labels) ||
         take_counted(held, arguments[5], "l", WRITTEN, rows, "chosen", &e->chosen))
         return -1;
     if (choice != NO_CHOICE && !e->chosen) {
@@ -97,7 +98,7 @@ static int take_trees(ScoresCall *c, PyObject *const *arguments) {
     c->trees = &((const ForestObject *)arguments[1])->trees;
     const int aggregate = take_choice(arguments[2], AGGREGATES, "aggregate");
     if (aggregate < 0 || take_table(&c->call.held, arguments[0], 0, &c->table) ||
-        take_ending(&c->call.held, arguments + 3, c->table.rows, &c->ending))
+        take_ending(&c->call.held, arguments + 3, c->table.rows, 0, &c->ending))
         return -1;
     if (c->table.features < c->trees->features || c->ending.count < c->trees->targets_end ||
         (c->trees->floats && c->table.numbers != FLOATS)) {
@@ -128,7 +129,7 @@ PyObject *py_run_linear(PyObject *Py_UNUSED(module), PyObject *const *arguments,
     ScoresCall *c = BEGIN(ScoresCall, perform_linear);
     if (!c) return NULL;
     Buffers *held = &c->call.held;
-    if (take_table(held, arguments[0], 0, &c->table) || take_ending(held, arguments + 2, c->table.rows, &c->ending) ||
+    if (take_table(held, arguments[0], 0, &c->table) || take_ending(held, arguments + 2, c->table.rows, 0, &c->ending) ||
         take_counted(held, arguments[1], "d", 0, c->table.features * c->ending.count, "weights", &c->weights))
         return abandon(&c->call);
     if (!c->weights) {
@@ -136,6 +137,64 @@ PyObject *py_run_linear(PyObject *Py_UNUSED(module), PyObject *const *arguments,
         return abandon(&c->call);
     }
     return conclude(&c->call);
+}
+
+typedef struct {
+    Call call;
+    Table table;
+    Ending ending;
+    Svm svm;
+} SvmCall;
+
+static int perform_svm(Call *call) {
+    const SvmCall *c = (SvmCall *)call;
+    return run_svm(&c->svm, &c->table, &c->ending);
+}
+
+static int take_svm(SvmCall *c, PyObject *const *arguments) {
+    Buffers *held = &c->call.held;
+    Svm *s = &c->svm;
+    const int kind = take_choice(arguments[1], SIGMOID_LIKE + 1, "similarity");
+    if (kind < 0 || take_table(held, arguments[0], 0, &c->table)) return -1;
+    s->kind = (SimilarityKind)kind;
+    s->gamma = PyFloat_AsDouble(arguments[2]);
+    s->coef0 = PyFloat_AsDouble(arguments[3]);
+    s->degree = PyFloat_AsDouble(arguments[4]);
+    s->classes = PyLong_AsLong(arguments[5]);
+    if (PyErr_Occurred()) return -1;
+    const Py_buffer *weights = take(held, arguments[7], "d", 0, "weights");
+    if (!weights) return -1;
+    if (weights->ndim == 2) s->vectors = weights->shape[0];
+    if (take_counted(held, arguments[6], "d", 0, s->vectors * c->table.features, "the support vectors", &s->support))
+        return -1;
+    if (weights->ndim != 2 || (!s->support && s->vectors != c->table.features) || s->classes < 0 || s->classes > 1 << 15 ||
+        weights->shape[1] != (s->classes ? s->classes * (s->classes - 1) / 2 : 1) || weights->shape[1] < 1) {
+        PyErr_SetString(PyExc_ValueError, "the support vectors do not fit the features, the weights or the classes");
+        return -1;
+    }
+    s->outcomes = weights->shape[1];
+    s->weights = weights->buf;
+    if (take_counted(held, arguments[8], "d", 0, s->outcomes, "rho", &s->rho) ||
+        take_counted(held, arguments[9], "d", 0, s->outcomes, "slope", &s->slope) ||
+        take_counted(held, arguments[10], "d", 0, s->outcomes, "shift", &s->shift) ||
+        take_ending(held, arguments + 11, c->table.rows, s->classes, &c->ending))
+        return -1;
+    if (!s->rho || !s->slope != !s->shift || (s->slope && !s->classes) ||
+        c->ending.count != (s->slope ? s->classes : s->outcomes)) {
+        PyErr_SetString(PyExc_ValueError, "the outcomes do not fit what becomes of them");
+        return -1;
+    }
+    return 0;
+}
+
+/* run_svm(x, similarity, gamma, coef0, degree, classes, support, weights, rho, slope, shift, base, complement, choice,
+   transform, labels, chosen, out): support (F, V), weights (V, pairs of classes), all of float64; 0 classes of a regression;
+   without support vectors the features themselves are weighted */
+PyObject *py_run_svm(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 18, "run_svm")) return NULL;
+    SvmCall *c = BEGIN(SvmCall, perform_svm);
+    if (!c) return NULL;
+    return take_svm(c, arguments) ? abandon(&c->call) : conclude(&c->call);
 }
 
 typedef struct {

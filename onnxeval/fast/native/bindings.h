@@ -107,6 +107,7 @@ PyObject *py_activate(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_softmax(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_trees(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_linear(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_run_svm(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_scaler(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_normalizer(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_interrupt(PyObject *, PyObject *);

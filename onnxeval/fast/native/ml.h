@@ -18,9 +18,9 @@ typedef struct {
 const double *as_doubles(const Table *, long first, long rows, double *space);
 
 /* The numbers are what Python hands over. */
-typedef enum { AS_THEY_ARE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO, TRANSFORMS } Transform;
+typedef enum { AS_THEY_ARE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO, SIDE /* 1 above 0, else -1 */, TRANSFORMS } Transform;
 typedef enum { NO_COMPLEMENT, TO_ONE, TO_ZERO, COMPLEMENTS } Complement;
-typedef enum { NO_CHOICE, GREATEST, POSITIVE, CHOICES } Choice;
+typedef enum { NO_CHOICE, GREATEST, POSITIVE, MOST_WINS, CHOICES } Choice;
 
 /* What becomes of the scores of a row: plus base; a lone one gets what is missing to 1 or to 0 before it; a class is chosen;
    the transform. */
@@ -28,7 +28,9 @@ typedef struct {
     long count;         /* of scores as they are computed; a complement is one more */
     const double *base; /* of each; NULL where there is none */
     Complement complement;
-    Choice choice; /* of the greatest score, the first of several, or of the second class where a lone score is positive */
+    /* Of the greatest score, the first of several; of the second class where a lone score is positive; of the class that
+       wins the most comparisons with others, by support vectors alone. */
+    Choice choice;
     Transform transform;
     const int64_t *labels; /* of the classes; NULL for their numbers */
     int64_t *chosen;       /* of each row; NULL without a choice */
@@ -72,6 +74,21 @@ int run_trees(const Trees *, const Table *, Aggregate, const Ending *);
 
 /* scores = x * weights, which are (features, count). */
 int run_linear(const double *weights, const Table *, const Ending *);
+
+typedef enum { DOT, POLY, RBF, SIGMOID_LIKE } SimilarityKind;
+
+typedef struct {
+    SimilarityKind kind;
+    double gamma, coef0, degree;
+    long vectors, outcomes, classes; /* an outcome for each two classes; one, and no class, of a regression */
+    const double *support;           /* (features, vectors); NULL where the features themselves are what is weighted */
+    const double *weights;           /* (vectors, outcomes) */
+    const double *rho;               /* (outcomes), added to them */
+    const double *slope, *shift;     /* (outcomes), of what makes probabilities of them; NULL where they are scores */
+} Svm;
+
+/* A choice is that of the most wins. */
+int run_svm(const Svm *, const Table *, const Ending *);
 
 /* (x - offset) * scale, of each feature. */
 int run_scaler(const double *offset, const double *scale, const Table *, float *out);

@@ -80,6 +80,7 @@ static PyMethodDef methods[] = {
     {"layer_norm", FAST(py_layer_norm)},
     {"run_trees", FAST(py_run_trees)},
     {"run_linear", FAST(py_run_linear)},
+    {"run_svm", FAST(py_run_svm)},
     {"run_scaler", FAST(py_run_scaler)},
     {"run_normalizer", FAST(py_run_normalizer)},
     {NULL, NULL, 0, NULL},

@@ -62,6 +62,7 @@ void end_scores(const Ending *e, double *scores, long first, long rows) {
         if (e->choice != NO_CHOICE) e->chosen[row] = e->labels ? e->labels[choice] : choice;
         if (e->transform == SOFTMAX || e->transform == SOFTMAX_ZERO) softmax(ended, outputs, e->transform == SOFTMAX_ZERO);
         for (long i = 0; e->transform == LOGISTIC && i < outputs; i++) ended[i] = 1 / (1 + exp(-ended[i]));
+        for (long i = 0; e->transform == SIDE && i < outputs; i++) ended[i] = ended[i] > 0 ? 1 : -1;
         if (e->doubles)
             for (long i = 0; i < outputs; i++) e->doubles[row * outputs + i] = ended[i];
         else

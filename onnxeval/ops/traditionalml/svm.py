@@ -60,7 +60,7 @@ def svm_classifier(
     similarities = _similarities(table, support_vectors, sum(counts), kernel_type, kernel_params)
     pairs = list(combinations(range(labels.size), 2))
     bias = _as_many("rho", rho, len(pairs))
-    outcomes = similarities @ _pair_weights(weights, counts, pairs).T + bias
+    outcomes = similarities @ pair_weights(weights, counts, pairs).T + bias
     wins = np.zeros((table.shape[0], labels.size), np.int64)
     for outcome, (one, other) in zip(outcomes.T, pairs, strict=True):
         wins[:, one] += outcome > 0
@@ -148,7 +148,7 @@ def _squared_distances(x: Tensor, vectors: Tensor) -> Tensor:
     return distances
 
 
-def _pair_weights(weights: Tensor, counts: tuple[int, ...], pairs: list[tuple[int, int]]) -> Tensor:
+def pair_weights(weights: Tensor, counts: tuple[int, ...], pairs: list[tuple[int, int]]) -> Tensor:
     """(pairs, vectors): of each class's vectors, the row of coefficients that belongs to the other class."""
     if weights.size != (len(counts) - 1) * sum(counts):
         raise ValueError(f"{weights.size} coefficients, expected {len(counts) - 1} for each of {sum(counts)} vectors")
