@@ -45,7 +45,7 @@ def drawn(data, rng, kernel, gates, directions):
     return laid_out(data, random(rng, steps, batch, features)), *weights, bias, None, *rest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(("kernel", "gates", "more"), LAYERS)
