@@ -116,6 +116,7 @@ def run_layer(
     activation: int,
     alpha: float,
     beta: float,
+    lengths: Tensor | None,
     /,
 ) -> None: ...
 def pool(

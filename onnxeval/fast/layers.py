@@ -111,20 +111,32 @@ def _bound(
     def run(
         x: Tensor, bias: Tensor | None, lengths: Tensor | None, initial_h: Tensor | None, initial_c: Tensor | None
     ) -> tuple[Tensor, ...] | None:
-        if lengths is not None or not is_float32(x) or x.ndim != 3 or x.shape[2] != features or not x.size:
+        if not is_float32(x) or x.ndim != 3 or x.shape[2] != features or not x.size:
             return None
         steps, batch, _ = x.shape
         shape = (directions, batch, hidden)
         for given, wanted in ((bias, (directions, 2 * width)), (initial_h, shape), (initial_c, shape)):
             if given is not None and not (is_float32(given) and given.shape == wanted):
                 return None
+        if lengths is not None:
+            if lengths.shape != (batch,) or not _are_lengths(lengths, steps):
+                return None
+            kernels.interrupt()  # what they were held against is not looked at again
         laid_out = [None if each is None else contiguous(each) for each in (bias, initial_h, initial_c)]
         outputs, last = np.empty((steps, *shape), np.float32), np.empty(shape, np.float32)
         memory = np.empty(shape, np.float32) if kind is _Layer.LSTM else None
-        kernels.run_layer(kind, x, into, across, candidates, *laid_out, outputs, last, memory, backwards, *activation)
+        kernels.run_layer(
+            kind, x, into, across, candidates, *laid_out, outputs, last, memory, backwards, *activation, lengths
+        )
         return (outputs, last) if memory is None else (outputs, last, memory)
 
     return run
+
+
+def _are_lengths(lengths: Tensor, steps: int) -> bool:
+    """Whether they are contiguous, of int32 and of 0 to ``steps``."""
+    fits = lengths.dtype == np.int32 and lengths.flags.c_contiguous and lengths.flags.aligned
+    return fits and bool(((lengths >= 0) & (lengths <= steps)).all())
 
 
 def _fit(weights: Tensor, recurrence: Tensor, directions: int, gates: int, attributes: Mapping[str, Any]) -> bool:

@@ -42,7 +42,8 @@ def drawn(data, rng, kernel, gates, directions):
     bias = random(rng, directions, 2 * gates * hidden) if data.draw(st.booleans()) else None
     states = [random(rng, directions, batch, hidden) if data.draw(st.booleans()) else None for _ in range(2)]
     rest = (*states, None) if kernel is lstm else states[:1]
-    return laid_out(data, random(rng, steps, batch, features)), *weights, bias, None, *rest
+    lengths = rng.integers(0, steps + 1, batch).astype(np.int32) if data.draw(st.booleans()) else None
+    return laid_out(data, random(rng, steps, batch, features)), *weights, bias, lengths, *rest
 
 
 @settings(max_examples=15, deadline=None)
@@ -128,10 +129,11 @@ def test_sizes_are_held_against_the_buffers(kernels, rng):
     run, matrix = native().run_layer, native().Matrix
     x, outputs, state = random(rng, 3, 2, 4), random(rng, 3, 1, 2, 5), random(rng, 1, 2, 5)
     into, across = (matrix(random(rng, size, 5)) for size in (4, 5))
-    right = [1, x, (into,), (across,), None, None, None, None, outputs, state, None, b"\0", 0, 0.0, 1.0]
+    right = [1, x, (into,), (across,), None, None, None, None, outputs, state, None, b"\0", 0, 0.0, 1.0, None]
     run(*right)
     wrong = [(0, 4), (0, 0), (1, x[:2]), (1, x[..., :3]), (2, ()), (2, (across,)), (2, (None,)), (3, (into,))]
     wrong += [(5, x), (6, outputs), (8, outputs[:, 0]), (9, None), (9, outputs), (11, b"\0\0"), (11, None), (12, -2)]
+    wrong += [(15, np.zeros(3, np.int32)), (15, np.zeros(2, np.int64))]
     for place, value in wrong:
         arguments = right.copy()
         arguments[place] = value

@@ -70,6 +70,15 @@ static int take_layer(LayerCall *c, PyObject *const *arguments) {
         (kind == LSTM && take_floats(held, arguments[10], size, WRITTEN, "the last memory", &l->last_memory)) ||
         take_activation(arguments + 12, &l->activation))
         return -1;
+    if (arguments[15] != Py_None) {
+        const Py_buffer *lengths = take(held, arguments[15], "i", 0, "the lengths");
+        if (!lengths) return -1;
+        if (count_of(lengths) != l->batch) {
+            PyErr_SetString(PyExc_ValueError, "there is no length for each sequence");
+            return -1;
+        }
+        l->lengths = lengths->buf;
+    }
     if (!l->last_state || (kind == LSTM && !l->last_memory)) {
         PyErr_SetString(PyExc_TypeError, "the last state or memory is None");
         return -1;
@@ -92,10 +101,11 @@ static int take_layer(LayerCall *c, PyObject *const *arguments) {
 }
 
 /* run_layer(kind, x, into, across, candidates, bias, initial_state, initial_memory, outputs, last_state, last_memory,
-   backwards, activation, alpha, beta): matrices are tuples of a Matrix for each direction, candidates are of a GRU whose
-   reset gate comes before them; backwards is a bytes object, one byte for each direction; the activation is of RNN */
+   backwards, activation, alpha, beta, lengths): matrices are tuples of a Matrix for each direction, candidates are of a GRU whose
+   reset gate comes before them; backwards is a bytes object, one byte for each direction; the activation is of RNN;
+   lengths are of int32, None where all sequences last to the end */
 PyObject *py_run_layer(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
-    if (expect_arguments(given, 15, "run_layer")) return NULL;
+    if (expect_arguments(given, 16, "run_layer")) return NULL;
     LayerCall *c = BEGIN(LayerCall, perform_layer);
     if (!c) return NULL;
     return take_layer(c, arguments) ? abandon(&c->call) : conclude(&c->call);

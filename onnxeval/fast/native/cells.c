@@ -74,15 +74,19 @@ static void add_biases(const Layer *l, Space *s) {
     }
 }
 
-/* One step: from what comes of the input and the state before to the next state. */
-static int take_step(const Layer *l, const Space *s, const float *input, const float *before, float *memory, float *next) {
+/* Whether a sequence has ended at a time. */
+static int has_ended(const Layer *l, long sequence, long time) { return l->lengths && time >= l->lengths[sequence]; }
+
+/* One step: from what comes of the input and the state before to the next state. The memory of what has ended stays. */
+static int take_step(const Layer *l, const Space *s, long time, const float *input, const float *before, float *memory,
+                     float *next) {
     const long hidden = l->hidden, width = s->width, d = s->direction;
     switch (l->kind) {
         case RNN: return multiply_states(l, before, l->across[d], width, next, NULL, input, l->activation);
         case LSTM:
             if (multiply_states(l, before, l->across[d], width, s->recurrent, NULL, input, none)) return -1;
             for (long i = 0; i < l->batch; i++)
-                for (long j = 0; j < hidden; j += LANES)
+                for (long j = 0; j < hidden && !has_ended(l, i, time); j += LANES)
                     lstm_cells(s->recurrent + i * width + j, hidden, memory + i * hidden + j, next + i * hidden + j,
                                MINIMUM(LANES, hidden - j));
             return 0;
@@ -133,13 +137,26 @@ static int look_ahead(const Layer *l, const Space *s, long first, long count) {
     return NAMED(multiply)(&p);
 }
 
+/* The outputs of sequences that have ended are zero, and their states stay; those of others go on. */
+static void keep_running(const Layer *l, long time, float *next, float *last) {
+    const size_t bytes = (size_t)l->hidden * sizeof(float);
+    for (long i = 0; i < l->batch; i++, next += l->hidden, last += l->hidden)
+        if (has_ended(l, i, time))
+            memset(next, 0, bytes);
+        else
+            memcpy(last, next, bytes);
+}
+
 static int run_direction(const Layer *l, const Space *s, long steps_ahead) {
     const long d = s->direction, size = l->batch * l->hidden, width = s->width;
-    const float *state = s->zeros;
-    if (l->initial_state)
-        state = l->initial_state + d * size;
+    float *last = l->last_state + d * size;
+    const float *state = l->lengths ? last : s->zeros;
+    if (!l->initial_state)
+        memset(l->lengths ? last : s->zeros, 0, (size_t)size * sizeof(float));
+    else if (l->lengths)
+        memcpy(last, l->initial_state + d * size, (size_t)size * sizeof(float));
     else
-        memset(s->zeros, 0, (size_t)size * sizeof(float));
+        state = l->initial_state + d * size;
     float *memory = l->last_memory ? l->last_memory + d * size : NULL;
     if (memory && l->initial_memory)
         memcpy(memory, l->initial_memory + d * size, (size_t)size * sizeof(float));
@@ -151,12 +168,16 @@ static int run_direction(const Layer *l, const Space *s, long steps_ahead) {
         if (look_ahead(l, s, first, count)) return -1;
         for (long step = 0; step < count; step++) {
             const long within = l->backwards[d] ? count - 1 - step : step;
-            float *next = l->outputs + ((first + within) * l->directions + d) * size;
-            if (take_step(l, s, s->ahead + within * l->batch * width, state, memory, next)) return -1;
-            state = next;
+            const long time = first + within;
+            float *next = l->outputs + (time * l->directions + d) * size;
+            if (take_step(l, s, time, s->ahead + within * l->batch * width, state, memory, next)) return -1;
+            if (l->lengths)
+                keep_running(l, time, next, last);
+            else
+                state = next;
         }
     }
-    memcpy(l->last_state + d * size, state, (size_t)size * sizeof(float));
+    if (!l->lengths) memcpy(last, state, (size_t)size * sizeof(float));
     return 0;
 }
 

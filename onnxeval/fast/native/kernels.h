@@ -198,6 +198,7 @@ typedef struct {
        two gates, (hidden, hidden). */
     const float *const *into, *const *across, *const *candidates;
     const float *bias; /* (directions, 2 * gates * hidden), of the input and of the state; NULL where there is none */
+    const int32_t *lengths; /* of each sequence of the batch; NULL where all last to the end */
     const float *initial_state, *initial_memory; /* (directions, batch, hidden); NULL for zeros */
     float *last_state, *last_memory;             /* the same; memory of LSTM alone */
     float *outputs;                              /* (steps, directions, batch, hidden) */
