@@ -1,6 +1,7 @@
 /* DynamicQuantizeLSTM with the usual activations. What falls between two codes becomes one or the other with its last bit:
    the order of operations and all rounding are those of ops/contrib/dynamic_quantize_lstm.py. */
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "codes.h"
 #include "pool.h"
@@ -135,10 +136,15 @@ static void direction_task(void *context, long direction) {
 int NAMED(run_quantized_lstm)(const QuantizedLstm *l) {
     Job job = {.l = l, .padded = CEIL_DIV(4 * l->hidden, LANES) * LANES};
     const long rows = l->steps * l->batch;
-    job.projected = (int32_t *)scratch(SCRATCH_REGION, (size_t)(rows * (l->directions * job.padded + 1)));
-    if (!job.projected || find_coding(&job)) return -1;
-    job.row_sums = job.projected + l->directions * rows * job.padded;
-    pool_run(input_task, &job, CEIL_DIV(rows, ROWS_TOGETHER));
+    const size_t words = (size_t)(rows * (l->directions * job.padded + 1));
+    /* Not kept for the next call, as long sequences take much */
+    job.projected = aligned_alloc(64, (words * sizeof *job.projected + 63) / 64 * 64);
+    job.failed = !job.projected || find_coding(&job);
+    if (!job.failed) {
+        job.row_sums = job.projected + l->directions * rows * job.padded;
+        pool_run(input_task, &job, CEIL_DIV(rows, ROWS_TOGETHER));
+    }
     if (!job.failed) pool_run(direction_task, &job, l->directions);
+    free(job.projected);
     return job.failed ? -1 : 0;
 }
