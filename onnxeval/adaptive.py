@@ -69,7 +69,7 @@ class Adaptive:
     def __init__(self, plan: Plan) -> None:
         self._general = plan
         self._kinds: dict[Kind, _Watched] = {}
-        self._run = Run()  # of replays: their steps draw random numbers at most
+        self._run = Run()  # of making replays, which takes no random numbers from a run, and of unseeded ones
         self._lock = Lock()  # several threads may run one model
 
     def execute(self, kind: Kind, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
@@ -80,7 +80,7 @@ class Adaptive:
         if run.observe is not unobserved:
             return self._owned(watched.plan, execute(watched.plan, feeds, run))
         if not watched.is_replayed:
-            watched.replay = replay_of(watched.tape, watched.types, feeds, run)
+            watched.replay = replay_of(watched.tape, watched.types, feeds, self._run)
             watched.is_replayed = True
         if watched.replay is None:
             results = None
