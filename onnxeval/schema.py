@@ -64,6 +64,8 @@ class Schema:
     """What the standard says of one version of one operator."""
 
     key: OpKey
+    #: Its name in the standard's own domain; "" in all others.
+    operator: str
     section: str
     deprecated: bool
     inputs: tuple[Slot, ...]
@@ -85,11 +87,6 @@ class Schema:
     accepted: set[tuple[TypeKey, ...]] = field(default_factory=set)
     #: The same for outputs.
     accepted_outputs: set[tuple[TypeKey, ...]] = field(default_factory=set)
-
-    @property
-    def operator(self) -> str:
-        """Its name in the standard's own domain; "" in all others."""
-        return "" if self.key.domain else self.key.op_type
 
     @property
     def label(self) -> str:
@@ -234,6 +231,7 @@ def _schema(domain: str, op_type: str, row: Sequence[Any]) -> Schema:
         is_constant = not inputs and any(a.kind == AttributeProto.TENSOR for a in attributes.values())
         _READ[key] = Schema(
             key=key,
+            operator="" if domain else op_type,
             section=section,
             deprecated=deprecated,
             inputs=tuple(inputs),

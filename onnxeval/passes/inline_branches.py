@@ -21,6 +21,8 @@ def inline_branches(plan: Plan, known: Known) -> Plan:
 
 
 def _inlined(plan: Plan) -> Plan:
+    if not any(_branch(step, plan.constants) is not None for step in plan.steps if step.subgraphs):
+        return plan
     taken = {*plan.inputs, *plan.constants, *plan.captures, *(name for step in plan.steps for name in step.outputs)}
     constants = dict(plan.constants)
     steps: list[Step] = []
