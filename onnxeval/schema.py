@@ -95,9 +95,14 @@ class Schema:
     @property
     def definition(self) -> Any:  # an OpSchema; its stubs miss what is read of it
         """The object of onnx itself."""
-        import onnx.defs
+        return _definition(self.key)
 
-        return onnx.defs.get_schema(self.key.op_type, self.key.since_version, self.key.domain)
+
+@cache
+def _definition(key: OpKey) -> Any:
+    import onnx.defs
+
+    return onnx.defs.get_schema(key.op_type, key.since_version, key.domain)
 
 
 def canonical_domain(domain: str) -> str:
