@@ -182,7 +182,7 @@ def _refuse_nonsense(loaded: Loaded) -> None:
 #: The field of a FileDescriptorProto that says so; of several the last one counts.
 _PROTO3 = b"b\x06proto3"
 #: Messages of so many bytes are written and read once more to see whether their strings are text.
-_SMALL = 2**26
+_SMALL = 2**24
 
 
 def _is_text(proto: ModelProto) -> bool:

@@ -147,6 +147,41 @@ def test_a_name_that_is_not_text_is_told(name: str) -> None:
         onnxeval.load(content)
 
 
+def _with_bytes(model: ModelProto, size: int) -> ModelProto:
+    """The model with the text NAME in the place of bytes that are no text, grown to a size."""
+    content = model.SerializeToString().replace(b"NAME", b"\xff" * 4)
+    grown = ModelProto.FromString(content)
+    grown.graph.initializer.add(name="w", data_type=2, dims=[size], raw_data=bytes(size))
+    return grown
+
+
+@pytest.mark.parametrize("size", [1, 2**24])  # the larger one is not read a second time
+def test_names_that_are_not_text_are_told_wherever_they_stand(size: int) -> None:
+    places = {
+        "domain": lambda model: model.opset_import.add(domain="NAME"),
+        "op_type": lambda model: model.graph.node.add(op_type="NAME"),
+        "output": lambda model: model.graph.node.add(op_type="Neg", output=["NAME"]),
+        "ref_attr_name": lambda model: model.graph.node[0].attribute.add(ref_attr_name="NAME"),
+        "dim_param": lambda model: model.graph.input[0].type.tensor_type.shape.dim.add(dim_param="NAME"),
+        "key": lambda model: model.metadata_props.add(key="NAME"),
+        "overload": lambda model: model.functions.add(overload="NAME"),
+    }
+    for field, put in places.items():
+        model = ModelProto()
+        model.CopyFrom(MODEL)
+        put(model)
+        with pytest.raises(onnxeval.ModelError, match=f"a {field} that is not UTF-8"):
+            onnxeval.load(_with_bytes(model, size))
+
+
+@pytest.mark.parametrize("size", [1, 2**24])
+def test_prose_may_be_of_any_encoding(size: int) -> None:
+    model = ModelProto()
+    model.CopyFrom(MODEL)
+    model.doc_string = model.producer_name = model.graph.node[0].doc_string = "NAME"
+    assert onnxeval.load(_with_bytes(model, size)).run({"x": X})["y"].tolist() == [-1, 2]
+
+
 def test_the_source_of_a_model_from_a_path_is_the_path(tmp_path: Path) -> None:
     onnx.save_model(MODEL, tmp_path / "a.onnx")
     assert load_model(tmp_path / "a.onnx").source == str(tmp_path / "a.onnx")
