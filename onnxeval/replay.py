@@ -51,7 +51,10 @@ class Replay:
         )
 
     def execute(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value] | None:
-        """Every output of the plan, by name, in its order; None where another thread is at it."""
+        """Every output of the plan, by name, in its order; None where the tape is to run instead.
+
+        That is where another thread is at it, and where an index is outside: the steps say which.
+        """
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -69,6 +72,8 @@ class Replay:
                     elif result is not memory:
                         memory[...] = result
             return {name: _copied(values[place]) for name, place in self._results}
+        except IndexError:  # of a compiled kernel: what rows raise names their place
+            return None
         finally:
             self._lock.release()
 
@@ -109,9 +114,10 @@ class _Builder:
         if is_fixed and is_movement(row.kernel):
             outputs = self.tape.outputs_of(row, self.values, self.run)
             given = [self.values[place] for place in row.inputs]
-            moved = isinstance(outputs[0], np.ndarray) and any(_shares(outputs[0], each) for each in given)
-            self._settle(row, outputs, None if moved else row)
-        elif is_fixed and is_replayable(row.kernel):
+            if isinstance(outputs[0], np.ndarray) and any(_shares(outputs[0], each) for each in given):
+                self._settle(row, outputs, None)
+                return
+        if is_fixed and is_replayable(row.kernel):
             first, before = self._recorded(row)
             if not first.is_whole:  # weights may have been packed, once and for all
                 first, before = self._recorded(row)

@@ -251,6 +251,7 @@ def _bind(readable: Kernel) -> Binder:
     return bind
 
 
-_ALONE: tuple[Kernel, ...] = (*_JOINS, *_SIMPLE, power, clip, clip_attributes)
+#: Those of two operands are in `onnxeval.fast.maps`, of every type.
+_ALONE: tuple[Kernel, ...] = (parametric_relu, *_SIMPLE, power, clip, clip_attributes)
 for _kernel in _ALONE:
     replaces(_kernel)(_bind(_kernel))

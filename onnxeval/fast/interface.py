@@ -8,7 +8,7 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 
 #: The functions and their arguments; the numbers and layouts that are handed over.
-_FILES = (_HERE / "_native.pyi", _HERE / "native" / "kernels.h")
+_FILES = (_HERE / "_native.pyi", *(_HERE / "native" / name for name in ("kernels.h", "arrays.h", "attention.h")))
 
 
 def fingerprint() -> str | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxeval.dtypes import Tensor
+from onnxeval.fast.engine import native
+from onnxeval.fast.reshaping import reshaping
 from onnxeval.passes._rewrite import op_type
 from onnxeval.passes.merge_movements import RESHAPING
 from onnxeval.plan import Step
@@ -45,7 +47,7 @@ def _movement(kernel: Kernel) -> Kernel:
 
 
 def _reshape(shape: tuple[Any, ...]) -> Kernel:
-    return _movement(lambda x, *_, **__: x.reshape(shape))
+    return _movement((lambda x, *_, **__: x.reshape(shape)) if native() is None else reshaping(shape))
 
 
 def _at(index: tuple[Any, ...]) -> Kernel:

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from onnxeval.ops._attention import attend
 from onnxeval.passes._kernels import (
     OverLastAxis,
-    attend,
     layer_normalisation,
     rms_normalisation,
     rotate_halves,

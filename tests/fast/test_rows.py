@@ -12,6 +12,7 @@ from onnxeval.fast import replacement
 from onnxeval.fast.activations import Kind
 from onnxeval.ops.math import rectifiers, sigmoids, softmax
 from onnxeval.ops.math.erf import error_function
+from onnxeval.ops.math.power import power
 from onnxeval.ops.nn.batch_norm import batch_normalization
 from onnxeval.ops.nn.layer_norm import layer_normalization, rms_normalization
 from onnxeval.registry import STANDARD, OpKey
@@ -136,3 +137,10 @@ def test_batches_are_normalised_as_the_readable_kernel_does(tier, rng, shape):
     got = replacement(batch_normalization, [None, *parameters], attributes)(x, *parameters, **attributes)
     (wanted,) = batch_normalization(x, *parameters, **attributes)
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_squares_are_those_of_pow(tier, rng):
+    x, two = rng.standard_normal((5, 9)).astype(np.float32).T, np.array(2, np.float32)
+    np.testing.assert_array_equal(replacement(power, [None, two], {})(x, two), power(x, two))
+    assert replacement(power, [None, np.array(3, np.float32)], {}) is None
+    assert replacement(power, [None, None], {}) is None

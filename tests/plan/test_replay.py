@@ -149,6 +149,28 @@ def test_several_threads():
     assert not wrong
 
 
+def test_indices_that_are_outside_while_replaying():
+    loaded = model("y = Gather (x, i)  z = Neg (y)", "float[4] x, int64[2] i", "float[2] z")
+    x = np.arange(4, dtype=np.float32)
+    for _ in range(SETTLED):
+        loaded.run({"x": x, "i": np.array([0, 1])})
+    assert replays(loaded)
+    np.testing.assert_array_equal(loaded.run({"x": x, "i": np.array([-1, 2])})["z"], [-3, -2])
+    with pytest.raises(onnxeval.NodeError, match=r"Gather-13[\s\S]*index 4 is outside"):
+        loaded.run({"x": x, "i": np.array([0, 4])})
+    np.testing.assert_array_equal(loaded.run({"x": x, "i": np.array([3, 2])})["z"], [-3, -2])
+
+
+def test_elements_that_are_brought_into_order_are_replayed():
+    body = "t = Transpose <perm = [1, 0]> (x)  r = Reshape (t, s)  y = Neg (r)"
+    loaded = model(body, "float[3,4] x", "float[12] y", {"s": np.array([12])})
+    for seed in range(SETTLED + 2):
+        x = np.random.default_rng(seed).standard_normal((3, 4)).astype(np.float32)
+        np.testing.assert_array_equal(loaded.run({"x": x})["y"], -x.T.reshape(12))
+    (replay,) = replays(loaded)
+    assert replay.is_compiled
+
+
 def test_errors_while_replaying_have_their_place():
     loaded = model("e = Exp (x) y = Gather (e, i)", "float[N] x, int64[M] i", "float[M] y")
     x = np.float32([0, 1, 2])

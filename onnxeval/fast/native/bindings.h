@@ -8,7 +8,6 @@
 #include "kernels.h"
 #include "ml.h"
 
-#define MOST_AXES 16
 #define MOST_BUFFERS 12
 
 /* The buffers of one call, released together. */
@@ -27,6 +26,13 @@ extern const Kernels *active;
 enum { STRIDED = 1, WRITTEN = 2, UPDATED = 4 };
 const Py_buffer *take(Buffers *, PyObject *, const char *format, int how, const char *name);
 
+/* The same of any format but that of Python's objects, aligned or not; whether it is, else an exception is set. */
+const Py_buffer *take_any(Buffers *, PyObject *, int how, const char *name);
+int is_aligned(const Py_buffer *, const char *name);
+
+/* How an array lies beside a result of that shape, as it broadcasts into it. -1 with an exception where it does not. */
+int nest_in(ptrdiff_t *steps, const Py_buffer *array, const Py_ssize_t *shape, int axes);
+
 /* The same for an operand that may be None, then *elements is NULL; anything but `count` elements is refused. */
 int take_floats(Buffers *, PyObject *, Py_ssize_t count, int how, const char *name, float **elements);
 
@@ -36,7 +42,7 @@ void release(Buffers *);
    runs again and again, on the same memory. */
 #define MOST_OBJECTS 4
 typedef struct Call {
-    int (*perform)(struct Call *); /* without the GIL: 0, or -1 where there is not enough memory */
+    int (*perform)(struct Call *); /* without the GIL: 0; -1 where there is not enough memory, 1 where an index is outside */
     Buffers held;
     PyObject *objects[MOST_OBJECTS]; /* packed weights and the like, NULL where there are fewer */
     void *memory;                    /* freed with the call */
@@ -112,5 +118,15 @@ PyObject *py_run_scaler(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_normalizer(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_interrupt(PyObject *, PyObject *);
 PyObject *py_layer_norm(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_resample(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_attend(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_copy(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_concat(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_move_slices(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_move_elements(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_apply(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_reduce(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_search(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_add_up(PyObject *, PyObject *const *, Py_ssize_t);
 
 #endif

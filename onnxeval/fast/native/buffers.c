@@ -2,28 +2,43 @@
 
 #include <string.h>
 
-const Py_buffer *take(Buffers *held, PyObject *object, const char *format, int how, const char *name) {
+const Py_buffer *take_any(Buffers *held, PyObject *object, int how, const char *name) {
     if (held->count == MOST_BUFFERS) {
         PyErr_SetString(PyExc_SystemError, "too many buffers in one call");
         return NULL;
     }
     Py_buffer *view = &held->views[held->count];
-    int flags = PyBUF_FORMAT | (how & STRIDED ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS) | (how & (WRITTEN | UPDATED) ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(object, view, flags)) return NULL;
+    const int layout = how & STRIDED ? PyBUF_STRIDES : PyBUF_ND | PyBUF_C_CONTIGUOUS;
+    if (PyObject_GetBuffer(object, view, PyBUF_FORMAT | layout | (how & (WRITTEN | UPDATED) ? PyBUF_WRITABLE : 0))) return NULL;
     held->how[held->count++] = (unsigned char)how;
-    const char *given = view->format ? view->format : "B";
-    if (strcmp(given, format) || view->ndim > MOST_AXES) {
-        PyErr_Format(PyExc_TypeError, "%s has elements of format %s and %d axes, expected %s", name, given, view->ndim, format);
-        return NULL;
-    }
-    Py_ssize_t strides = 0;
-    for (int axis = 0; axis < view->ndim; axis++)
-        if (view->shape[axis] > 1) strides |= view->strides[axis];
-    if (((Py_ssize_t)(uintptr_t)view->buf | strides) % view->itemsize && count_of(view)) {
-        PyErr_Format(PyExc_ValueError, "%s is not aligned", name);
+    if (!view->format) view->format = "B";
+    if (view->format[0] == '=') view->format++; /* NumPy says so of what is not aligned */
+    if (view->itemsize == sizeof(long) && !strcmp(view->format, "q")) view->format = "l"; /* two names of one type */
+    if (view->itemsize == sizeof(long) && !strcmp(view->format, "Q")) view->format = "L";
+    if (strchr(view->format, 'O') || view->ndim > MOST_AXES) {
+        PyErr_Format(PyExc_TypeError, "%s has elements of format %s and %d axes", name, view->format, view->ndim);
         return NULL;
     }
     return view;
+}
+
+int is_aligned(const Py_buffer *view, const char *name) {
+    Py_ssize_t strides = 0;
+    for (int axis = 0; axis < view->ndim; axis++)
+        if (view->shape[axis] > 1) strides |= view->strides[axis];
+    if (!(((Py_ssize_t)(uintptr_t)view->buf | strides) % view->itemsize) || !count_of(view)) return 1;
+    PyErr_Format(PyExc_ValueError, "%s is not aligned", name);
+    return 0;
+}
+
+const Py_buffer *take(Buffers *held, PyObject *object, const char *format, int how, const char *name) {
+    const Py_buffer *view = take_any(held, object, how, name);
+    if (!view) return NULL;
+    if (strcmp(view->format, format)) {
+        PyErr_Format(PyExc_TypeError, "%s has elements of format %s, expected %s", name, view->format, format);
+        return NULL;
+    }
+    return is_aligned(view, name) ? view : NULL;
 }
 
 int take_floats(Buffers *held, PyObject *object, Py_ssize_t count, int how, const char *name, float **elements) {

@@ -53,6 +53,12 @@ static int append(Recording *self, Call *call) {
     return 0;
 }
 
+static PyObject *failed(int status) {
+    if (status < 0) return PyErr_NoMemory();
+    PyErr_SetString(PyExc_IndexError, "an index is outside");
+    return NULL;
+}
+
 PyObject *conclude(Call *call) {
     int status;
     Py_BEGIN_ALLOW_THREADS
@@ -63,7 +69,7 @@ PyObject *conclude(Call *call) {
         open_recording->broken = 1;
     }
     discard(call);
-    if (status) return PyErr_NoMemory();
+    if (status) return failed(status);
     Py_RETURN_NONE;
 }
 
@@ -106,7 +112,7 @@ static PyObject *recording_run(Recording *self, PyObject *Py_UNUSED(nothing)) {
     for (Py_ssize_t i = 0; i < self->count && !status; i++) status = self->calls[i]->perform(self->calls[i]);
     Py_END_ALLOW_THREADS
     Py_DECREF((PyObject *)self);
-    if (status) return PyErr_NoMemory();
+    if (status) return failed(status);
     Py_RETURN_NONE;
 }
 

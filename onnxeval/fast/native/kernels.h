@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arrays.h"
+#include "attention.h"
+
 /* The number is what Python hands over. A clip to [alpha, beta] covers Relu and none at all as well. */
 typedef enum {
     CLIP,
@@ -227,6 +230,20 @@ typedef struct {
     void (*activate)(const Activation *, const float *x, float *y, long n);
     void (*softmax)(const Rows *, int logarithm);
     void (*layer_norm)(const Rows *, int centred);
+    /* Array 1 of the nest into array 0, elements of `size` bytes. */
+    void (*move)(const Nest *, long size, char *y, const char *x);
+    /* 0, or 1 where an index is outside: then nothing is done. */
+    int (*move_slices)(const Slices *);
+    int (*move_elements)(const Picks *);
+    /* Whether there is such a thing for elements of that type, and the thing itself. */
+    int (*map_serves)(const Mapping *);
+    void (*map)(const Mapping *);
+    int (*reduce_serves)(const Reduction *);
+    void (*reduce)(const Reduction *);
+    int (*lines_serve)(const Lines *);
+    void (*run_lines)(const Lines *);
+    void (*resample)(const Resampling *);
+    int (*attend)(const Attention *); /* 0, or -1 where there is not enough memory */
 } Kernels;
 
 #endif

@@ -83,6 +83,16 @@ static PyMethodDef methods[] = {
     {"run_svm", FAST(py_run_svm)},
     {"run_scaler", FAST(py_run_scaler)},
     {"run_normalizer", FAST(py_run_normalizer)},
+    {"resample", FAST(py_resample)},
+    {"attend", FAST(py_attend)},
+    {"copy", FAST(py_copy)},
+    {"concat", FAST(py_concat)},
+    {"move_slices", FAST(py_move_slices)},
+    {"move_elements", FAST(py_move_elements)},
+    {"apply", FAST(py_apply)},
+    {"reduce", FAST(py_reduce)},
+    {"search", FAST(py_search)},
+    {"add_up", FAST(py_add_up)},
     {NULL, NULL, 0, NULL},
 };
 

@@ -25,6 +25,18 @@ int NAMED(pool_planes)(const Pool *);
 void NAMED(softmax)(const Rows *, int logarithm);
 void NAMED(layer_norm)(const Rows *, int centred);
 
+void NAMED(move)(const Nest *, long size, char *y, const char *x);
+int NAMED(move_slices)(const Slices *);
+int NAMED(move_elements)(const Picks *);
+int NAMED(map_serves)(const Mapping *);
+void NAMED(map)(const Mapping *);
+int NAMED(reduce_serves)(const Reduction *);
+void NAMED(reduce)(const Reduction *);
+int NAMED(lines_serve)(const Lines *);
+void NAMED(run_lines)(const Lines *);
+void NAMED(resample)(const Resampling *);
+int NAMED(attend)(const Attention *);
+
 Method NAMED(choose_method)(const Geometry *);
 size_t NAMED(packed_filters_floats)(const Geometry *, Method);
 int NAMED(pack_filters)(float *packed, const float *w, const Geometry *, Method);

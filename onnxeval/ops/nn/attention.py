@@ -34,7 +34,8 @@ def attention(
     softmax_precision: int | None,
     left_window_size: int = -1,
     right_window_size: int = -1,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    n_outputs: int = 4,
+) -> tuple[Tensor, ...]:
     """(Y, present key, present value, scores) of (batch, heads, time, size) or (batch, time, heads * size).
 
     The scores are taken where ``qk_matmul_output_mode`` says: 0 after the product, 1 after softcap, 2 after the mask, 3
@@ -75,7 +76,7 @@ def attention(
         probabilities = convert(probabilities, q.dtype)
     y = convert(weighted(probabilities.astype(dtype), v.astype(dtype)), q.dtype)
     stage = (product, capped, biased, probabilities)[qk_matmul_output_mode]
-    return _joined(y) if is_flat else y, k, v, convert(stage, q.dtype)
+    return (_joined(y) if is_flat else y, k, v, convert(stage, q.dtype))[:n_outputs]
 
 
 @op("Attention", versions=(23,))
@@ -94,7 +95,8 @@ def attention_without_padding(
     scale: float | None,
     softcap: float,
     softmax_precision: int | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    n_outputs: int = 4,
+) -> tuple[Tensor, ...]:
     """As version 25, with masks that broadcast along the keys and are not padded. Source: Attention-23."""
     for name, x in (("K", k), ("past_key", past_key)):
         if x is not None and x.ndim not in (3, 4):
@@ -119,6 +121,7 @@ def attention_without_padding(
         scale=scale,
         softcap=softcap,
         softmax_precision=softmax_precision,
+        n_outputs=n_outputs,
     )
 
 

@@ -68,7 +68,7 @@ def resize(
     _known("keep_aspect_ratio_policy", keep_aspect_ratio_policy, POLICIES)
     crops = coordinate_transformation_mode == "tf_crop_and_resize"
     along = tuple(range(x.ndim)) if axes is None else normalise_axes(axes, x.ndim)
-    plan = _planned(x, along, roi if crops else None, scales, sizes, keep_aspect_ratio_policy)
+    plan = planned(x, along, roi if crops else None, scales, sizes, keep_aspect_ratio_policy)
     if crops and roi is None:
         raise ValueError("coordinate_transformation_mode 'tf_crop_and_resize' needs roi, which is absent")
     if not all(axis.resized for axis in plan.values()):
@@ -77,7 +77,7 @@ def resize(
     where = {at: coordinates(axis, coordinate_transformation_mode, allocate) for at, axis in plan.items()}
     outside = {at: ~((c >= 0) & (c <= plan[at].original - 1)) for at, c in where.items()} if crops else {}
     where.update({at: np.where(beyond, 0, where[at]) for at, beyond in outside.items()})
-    moved = {at: axis for at, axis in plan.items() if not _is_in_place(where[at], axis)}
+    moved = {at: axis for at, axis in plan.items() if not is_in_place(where[at], axis)}
     if (filter_ := filters[mode]) is None:
         output = copied(x, {at: nearest(where[at], axis, nearest_mode) for at, axis in moved.items()}, allocate)
     else:
@@ -91,7 +91,7 @@ def resize(
 def resize_by_scales(x: Tensor, scales: Tensor, *, mode: str, allocate: Allocate) -> Tensor:
     """``x`` with every axis resized, ``nearest`` or ``linear``. Source: Resize-10."""
     _known("mode", mode, ("nearest", "linear"))
-    plan = _scaled(x.shape, scales.ravel().tolist(), [(0.0, 1.0)] * x.ndim)
+    plan = scaled(x.shape, scales.ravel().tolist(), [(0.0, 1.0)] * x.ndim)
     if not all(axis.resized for axis in plan):
         return allocate(tuple(axis.resized for axis in plan), x.dtype)
     where = {at: coordinates(axis, "asymmetric", allocate) for at, axis in enumerate(plan)}
@@ -99,7 +99,7 @@ def resize_by_scales(x: Tensor, scales: Tensor, *, mode: str, allocate: Allocate
         rounding = {True: "floor", False: "ceil"}
         chosen = {at: nearest(where[at], axis, rounding[axis.scale >= 1]) for at, axis in enumerate(plan)}
         return copied(x, chosen, allocate)
-    moved = {at: axis for at, axis in enumerate(plan) if not _is_in_place(where[at], axis)}
+    moved = {at: axis for at, axis in enumerate(plan) if not is_in_place(where[at], axis)}
     by_axis = {at: taps(where[at], axis, LINEAR, allocate) for at, axis in moved.items()}
     return averaged(x, by_axis=by_axis, allocate=allocate)
 
@@ -133,11 +133,11 @@ def _known(name: str, value: str, known: Iterable[str]) -> None:
         raise ValueError(f"{name} {value!r} is none of {', '.join(map(repr, known))}")
 
 
-def _is_in_place(where: Tensor, axis: Axis) -> bool:
+def is_in_place(where: Tensor, axis: Axis) -> bool:
     return axis.resized == axis.original and np.array_equal(where, np.arange(axis.original))
 
 
-def _planned(
+def planned(
     x: Tensor,
     along: Sequence[int],
     roi: Tensor | None,
@@ -156,7 +156,7 @@ def _planned(
     spans = list(zip(ends[: len(along)], ends[len(along) :], strict=True))
     lengths = [x.shape[axis] for axis in along]
     if scales is not None:
-        plan = _scaled(lengths, scales.tolist(), spans)
+        plan = scaled(lengths, scales.tolist(), spans)
     else:
         plan = _sized(lengths, [] if sizes is None else sizes.tolist(), spans, policy)
     for axis in plan:
@@ -165,7 +165,7 @@ def _planned(
     return dict(zip(along, plan, strict=True))
 
 
-def _scaled(lengths: Sequence[int], scales: Sequence[float], spans: Sequence[tuple[float, float]]) -> list[Axis]:
+def scaled(lengths: Sequence[int], scales: Sequence[float], spans: Sequence[tuple[float, float]]) -> list[Axis]:
     """floor(length * (end - start) * scale), in float32 as the scales are."""
     if len(scales) != len(lengths):
         raise ValueError(f"scales {list(scales)} have {len(scales)} elements for {len(lengths)} axes")

@@ -1,0 +1,76 @@
+"""Cast between plain numbers, and Where of any type but strings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from onnxeval.dtypes import BFLOAT16, DType, Tensor, dtype_of
+from onnxeval.fast import replaces, replayable
+from onnxeval.fast._checks import TYPES, bits, common_shape, is_movable, is_plain
+from onnxeval.fast.engine import native
+from onnxeval.ops.tensor.cast import cast
+from onnxeval.ops.tensor.choose import where
+from onnxeval.registry import Kernel
+
+#: Numbers of arrays.h.
+_WHERE, _CAST = 13, 14
+
+_BOOL = np.dtype(bool)
+_HALVES = frozenset({np.dtype(np.float16), BFLOAT16})
+
+
+@replaces(where)
+def bind_where(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
+    """Where."""
+    kernels = native()
+    assert kernels is not None
+
+    @replayable
+    def chosen(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        suits = is_plain(condition, _BOOL) and is_movable(x) and is_movable(y) and x.dtype == y.dtype
+        shape = common_shape(condition.shape, x.shape, y.shape) if suits and x.itemsize <= 8 else None
+        if shape is None or not (x.flags.aligned and y.flags.aligned):
+            return where(condition, x, y)
+        result = np.empty(shape, x.dtype)
+        kernels.apply(_WHERE, 0, 0, bits(result), (condition, bits(x), bits(y)))
+        return result
+
+    return chosen
+
+
+@replaces(cast)
+def bind_cast(_constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
+    """Cast between numbers of 8, 32 and 64 bits and bool, and between float32 and 16-bit floats."""
+    kernels = native()
+    assert kernels is not None
+    target = dtype_of(attributes["to"])
+    if target not in TYPES:
+        return None
+
+    @replayable
+    def converted(x: Tensor, **given: Any) -> Tensor:
+        result = converted_to(x, target)
+        return cast(x, **given) if result is None else result
+
+    return converted
+
+
+def converted_to(x: Tensor, target: DType) -> Tensor | None:
+    """``x`` in another of these types, rounded once; None where that is for the readable kernel."""
+    kernels = native()
+    assert kernels is not None
+    own = x.dtype
+    if own == target or own not in TYPES or not is_plain(x, own):
+        return None
+    if {own, target} & _HALVES and np.float32 not in (own, target):
+        return None
+    result = np.empty(x.shape, target)
+    kernels.apply(_CAST, TYPES[own], TYPES[target], _lent(result), (_lent(x),))
+    return result
+
+
+def _lent(x: Tensor) -> Tensor:
+    return x.view(np.uint16) if x.dtype == BFLOAT16 else x

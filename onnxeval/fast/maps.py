@@ -1,0 +1,88 @@
+"""Arithmetic, comparisons and logic of elements that broadcast, one operator at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from onnxeval.dtypes import DType, Tensor
+from onnxeval.fast import replaces, replayable
+from onnxeval.fast._checks import TYPES, common_shape, is_plain
+from onnxeval.fast.engine import native
+from onnxeval.ops.logical.boolean import logical_not
+from onnxeval.registry import STANDARD, Kernel, OpKey
+
+_BOOL = np.dtype(bool)
+_FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
+_NUMBERS = _FLOATS | frozenset(map(np.dtype, ("i4", "i8")))
+_ALL = _NUMBERS | frozenset(map(np.dtype, ("i1", "u1", "?")))
+
+#: Operator -> (file of its kernel, a version that it serves, its number in arrays.h, whether operands are exchanged,
+#: the types that there are)
+_BINARY: dict[str, tuple[str, int, int, bool, frozenset[DType]]] = {
+    "Add": ("math.arithmetic", 14, 0, False, _NUMBERS),
+    "Sub": ("math.arithmetic", 14, 1, False, _NUMBERS),
+    "Mul": ("math.arithmetic", 14, 2, False, _NUMBERS),
+    "Div": ("math.arithmetic", 14, 3, False, _FLOATS),
+    "Max": ("math.variadic", 13, 4, False, _NUMBERS),
+    "Min": ("math.variadic", 13, 5, False, _NUMBERS),
+    "Equal": ("logical.comparison", 13, 6, False, _ALL),
+    "Less": ("logical.comparison", 13, 7, False, _ALL),
+    "Greater": ("logical.comparison", 13, 7, True, _ALL),
+    "LessOrEqual": ("logical.comparison", 16, 8, False, _ALL),
+    "GreaterOrEqual": ("logical.comparison", 16, 8, True, _ALL),
+    "And": ("logical.boolean", 7, 9, False, frozenset({_BOOL})),
+    "Or": ("logical.boolean", 7, 10, False, frozenset({_BOOL})),
+    "Xor": ("logical.boolean", 7, 11, False, frozenset({_BOOL})),
+}
+_NOT = 12
+
+
+def _binary(readable: Kernel, what: int, *, swapped: bool, served: frozenset[DType], result: DType | None) -> Any:
+    def bind(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
+        kernels = native()
+        assert kernels is not None
+        apply = kernels.apply
+
+        @replayable
+        def of_two(a: Tensor, *rest: Tensor) -> Tensor:
+            if len(rest) == 1 and type(a) is np.ndarray and a.dtype in served:
+                b, dtype = rest[0], a.dtype
+                shape = a.shape if a.shape == b.shape else common_shape(a.shape, b.shape)
+                if shape is not None and is_plain(b, dtype) and is_plain(a, dtype):
+                    out = np.empty(shape, result or dtype)
+                    code = TYPES[dtype]
+                    apply(what, code, code, out, (b, a) if swapped else (a, b))
+                    return out
+            return readable(a, *rest)  # type: ignore[no-any-return]
+
+        return of_two
+
+    return bind
+
+
+for _name, (_file, _version, _what, _swapped, _served) in _BINARY.items():
+    import_module(f"onnxeval.ops.{_file}")
+    _kernel = STANDARD[OpKey("", _name, _version)]
+    _result = _BOOL if _file.startswith("logical") else None
+    replaces(_kernel)(_binary(_kernel, _what, swapped=_swapped, served=_served, result=_result))
+
+
+@replaces(logical_not)
+def bind_not(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
+    """Not."""
+    kernels = native()
+    assert kernels is not None
+
+    @replayable
+    def inverse(x: Tensor) -> Tensor:
+        if not is_plain(x, _BOOL):
+            return logical_not(x)
+        result = np.empty(x.shape, bool)
+        kernels.apply(_NOT, TYPES[_BOOL], TYPES[_BOOL], result, (x,))
+        return result
+
+    return inverse

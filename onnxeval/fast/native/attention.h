@@ -1,0 +1,30 @@
+/* What attention is asked to do. */
+#ifndef ONNXEVAL_ATTENTION_H
+#define ONNXEVAL_ATTENTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a query gets that sees no key, or for whose weights there is no number. */
+typedef enum { UNSEEN_NAN, UNSEEN_ZERO, NAN_ZERO } Unseen;
+
+/* softmax(scale q k^T, capped, + bias, where the mask is not 0) v, of (batch, heads, queries, ...) and (batch, kv_heads, keys,
+   ...): heads in a row share those of k and v. Strides count elements; the last axis of q, v and y lies in order. */
+typedef struct {
+    long batch, heads, kv_heads, queries, keys, size, value_size;
+    const float *q, *k, *v;
+    float *y;
+    ptrdiff_t q_batch, q_head, q_row, k_batch, k_head, k_row, k_step, v_batch, v_head, v_row, y_batch, y_head, y_row;
+    const float *bias; /* NULL where there is none, as the next two */
+    ptrdiff_t bias_batch, bias_head, bias_query, bias_key;
+    const uint8_t *mask;
+    ptrdiff_t mask_batch, mask_head, mask_query, mask_key;
+    const int64_t *lengths; /* of each item of the batch: how many keys are no padding, 0 to `keys` */
+    /* Query i stands beside key offset + i * step, counted from the end of the keys where there are lengths: it sees so many
+       keys to the left and to the right of that, -1 for all. */
+    long offset, step, left, right;
+    float scale, softcap; /* no cap where that is 0 */
+    Unseen unseen;
+} Attention;
+
+#endif

@@ -1,0 +1,123 @@
+#include "bindings.h"
+
+#include <string.h>
+
+typedef struct {
+    Call call;
+    const Kernels *kernels;
+    Attention attention;
+} AttendCall;
+
+static int perform_attend(Call *call) {
+    const AttendCall *c = (AttendCall *)call;
+    const Attention *a = &c->attention;
+    for (long item = 0; a->lengths && item < a->batch; item++)
+        if (a->lengths[item] < 0 || a->lengths[item] > a->keys) return 1;
+    return c->kernels->attend(&c->attention);
+}
+
+/* An array (batch, heads, rows, size), whose last axis lies in order where it must. */
+static const Py_buffer *take_heads(Buffers *held, PyObject *object, int how, int ordered, const char *name) {
+    const Py_buffer *x = take(held, object, "f", how | STRIDED, name);
+    if (!x) return NULL;
+    if (x->ndim == 4 && (!ordered || x->shape[3] < 2 || x->strides[3] == 4)) return x;
+    PyErr_Format(PyExc_ValueError, "%s has no four axes, or its last one is not in order", name);
+    return NULL;
+}
+
+/* Elements from one place of an axis to the next. */
+static ptrdiff_t step(const Py_buffer *x, int axis) { return x->shape[axis] == 1 ? 0 : x->strides[axis] / x->itemsize; }
+
+static int take_mask(Buffers *held, PyObject *object, Attention *a) {
+    if (object == Py_None) return 0;
+    const Py_buffer *mask = take_any(held, object, STRIDED, "the mask");
+    if (!mask) return -1;
+    const int adds = !strcmp(mask->format, "f");
+    if (!adds && strcmp(mask->format, "?")) {
+        PyErr_Format(PyExc_TypeError, "the mask has elements of format %s", mask->format);
+        return -1;
+    }
+    const Py_ssize_t shape[4] = {a->batch, a->heads, a->queries, a->keys};
+    ptrdiff_t steps[4];
+    if (!is_aligned(mask, "the mask") || nest_in(steps, mask, shape, 4)) return -1;
+    for (int axis = 0; axis < 4; axis++) steps[axis] /= mask->itemsize;
+    if (adds) {
+        a->bias = mask->buf;
+        a->bias_batch = steps[0], a->bias_head = steps[1], a->bias_query = steps[2], a->bias_key = steps[3];
+    } else {
+        a->mask = mask->buf;
+        a->mask_batch = steps[0], a->mask_head = steps[1], a->mask_query = steps[2], a->mask_key = steps[3];
+    }
+    return 0;
+}
+
+/* A single query of several heads that share keys: these heads are the queries then. */
+static void fold_heads(Attention *a) {
+    const long group = a->heads / a->kv_heads;
+    if (a->queries != 1 || group == 1) return;
+    a->heads = a->kv_heads;
+    a->queries = group;
+    a->step = 0;
+    a->q_row = a->q_head, a->q_head *= group;
+    a->y_row = a->y_head, a->y_head *= group;
+    a->bias_query = a->bias_head, a->bias_head *= group;
+    a->mask_query = a->mask_head, a->mask_head *= group;
+}
+
+static int take_attention(AttendCall *c, PyObject *const *arguments) {
+    Buffers *held = &c->call.held;
+    Attention *a = &c->attention;
+    const Py_buffer *q = take_heads(held, arguments[0], 0, 1, "q");
+    const Py_buffer *k = q ? take_heads(held, arguments[1], 0, 0, "k") : NULL;
+    const Py_buffer *v = k ? take_heads(held, arguments[2], 0, 1, "v") : NULL;
+    const Py_buffer *y = v ? take_heads(held, arguments[5], WRITTEN, 1, "out") : NULL;
+    if (!y) return -1;
+    *a = (Attention){.batch = (long)q->shape[0], .heads = (long)q->shape[1], .kv_heads = (long)k->shape[1],
+                     .queries = (long)q->shape[2], .keys = (long)k->shape[2], .size = (long)q->shape[3],
+                     .value_size = (long)v->shape[3], .step = 1, .q = q->buf, .k = k->buf, .v = v->buf, .y = y->buf};
+    const int fits = (k->shape[0] == a->batch || k->shape[0] == 1) && v->shape[0] == k->shape[0] && v->shape[1] == a->kv_heads &&
+                     v->shape[2] == a->keys && k->shape[3] == a->size && y->shape[0] == a->batch && y->shape[1] == a->heads &&
+                     y->shape[2] == a->queries && y->shape[3] == a->value_size && a->kv_heads > 0 && a->heads % a->kv_heads == 0;
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "q, k, v and out do not fit");
+        return -1;
+    }
+    a->q_batch = step(q, 0), a->q_head = step(q, 1), a->q_row = step(q, 2);
+    a->k_batch = step(k, 0), a->k_head = step(k, 1), a->k_row = step(k, 2), a->k_step = step(k, 3);
+    a->v_batch = step(v, 0), a->v_head = step(v, 1), a->v_row = step(v, 2);
+    a->y_batch = step(y, 0), a->y_head = step(y, 1), a->y_row = step(y, 2);
+    if (k->shape[3] == 1) a->k_step = 1;
+    if (take_mask(held, arguments[3], a)) return -1;
+    if (arguments[4] != Py_None) {
+        const Py_buffer *lengths = take(held, arguments[4], "l", 0, "the lengths");
+        if (!lengths) return -1;
+        if (count_of(lengths) != a->batch) {
+            PyErr_Format(PyExc_ValueError, "%zd lengths for %ld items", count_of(lengths), a->batch);
+            return -1;
+        }
+        a->lengths = lengths->buf;
+    }
+    a->scale = (float)PyFloat_AsDouble(arguments[6]);
+    a->softcap = (float)PyFloat_AsDouble(arguments[7]);
+    a->offset = PyLong_AsLong(arguments[8]);
+    a->left = PyLong_AsLong(arguments[9]);
+    a->right = PyLong_AsLong(arguments[10]);
+    const long unseen = PyLong_AsLong(arguments[11]), most = 1L << 40;
+    if (PyErr_Occurred()) return -1;
+    if (unseen < 0 || unseen > NAN_ZERO || a->offset > most || a->offset < -most || a->left > most || a->right > most) {
+        PyErr_SetString(PyExc_ValueError, "the window is too wide, or unseen is no such number");
+        return -1;
+    }
+    a->unseen = (Unseen)unseen;
+    fold_heads(a);
+    return 0;
+}
+
+/* attend(q, k, v, mask, lengths, out, scale, softcap, offset, left, right, unseen) */
+PyObject *py_attend(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 12, "attend")) return NULL;
+    AttendCall *c = BEGIN(AttendCall, perform_attend);
+    if (!c) return NULL;
+    c->kernels = active;
+    return take_attention(c, arguments) ? abandon(&c->call) : conclude(&c->call);
+}
