@@ -22,7 +22,7 @@ class _Function(NamedTuple):
 
 
 def _sigmoid(x: Tensor, out: Tensor) -> Tensor:
-    np.negative(x, out=out)
+    np.multiply(x, -1, out=out)  # np.negative of NumPy 2.4 writes wrong numbers into arrays of some strides
     np.exp(out, out=out)
     out += 1
     return np.reciprocal(out, out=out)
