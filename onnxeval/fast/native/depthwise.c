@@ -7,8 +7,6 @@
 #define TASK_WORK 100000 /* multiplications of a task */
 #define ROWS 4           /* of windows that share what they see, where rows follow each other */
 
-INLINE long ceil_div(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
-
 typedef struct {
     const Convolution *q;
     long planes; /* of a task */

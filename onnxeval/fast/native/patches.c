@@ -26,8 +26,6 @@ INLINE void copy_run(float *to, const float *from, const float *end, long count,
     }
 }
 
-INLINE long ceil_div(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
-
 void NAMED(pack_patches)(float *patches, long width, const float *x, const float *end, const Geometry *g, long from, long to,
                          long first, long last) {
     const long taps = g->taps_y * g->taps_x, plane = g->height * g->width;

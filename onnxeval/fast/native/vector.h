@@ -29,6 +29,9 @@
 #define MAXIMUM(a, b) ((a) > (b) ? (a) : (b))
 #define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
 
+/* a / b rounded up, for a on either side of zero. */
+INLINE long ceil_div(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
+
 /* Every function of a kernel file exists once a tier: NAMED(gemm) is gemm_v3 where TIER is v3. */
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -67,6 +70,24 @@ INLINE Vector larger(Vector a, Vector b) {
 #endif
 }
 
+/* Lanes of a where the mask is all ones, of b where it is zero. */
+INLINE Vector choose(Integers mask, Vector a, Vector b) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    return (Vector)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
+#else
+    return (Vector)(((Integers)a & mask) | ((Integers)b & ~mask));
+#endif
+}
+
+/* The larger one, NaN where either is. */
+INLINE Vector larger_or_nan(Vector a, Vector b) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_mask_max_ps((__m512)a, _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_ORD_Q), (__m512)a, (__m512)b);
+#else
+    return choose(a != a, a, larger(a, b));
+#endif
+}
+
 INLINE Vector smaller(Vector a, Vector b) {
 #if defined(__AVX512F__)
     return (Vector)_mm512_min_ps((__m512)a, (__m512)b);
@@ -77,15 +98,6 @@ INLINE Vector smaller(Vector a, Vector b) {
 #else
     Integers first = a < b;
     return (Vector)(((Integers)a & first) | ((Integers)b & ~first));
-#endif
-}
-
-/* Lanes of a where the mask is all ones, of b where it is zero. */
-INLINE Vector choose(Integers mask, Vector a, Vector b) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-    return (Vector)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
-#else
-    return (Vector)(((Integers)a & mask) | ((Integers)b & ~mask));
 #endif
 }
 
@@ -112,6 +124,20 @@ INLINE Vector load_lanes(const float *p, long first, long last) {
 #endif
 }
 
+/* The same, with the lanes of another vector instead of zero. */
+INLINE Vector load_lanes_or(const float *p, long first, long last, Vector other) {
+#if defined(__AVX512F__)
+    __mmask16 mask = (__mmask16)(((1u << last) - 1) & ~((1u << first) - 1));
+    return (Vector)_mm512_mask_loadu_ps((__m512)other, mask, p);
+#elif defined(__AVX2__)
+    const __m256i mask = lanes_(first, last);
+    return (Vector)_mm256_blendv_ps((__m256)other, _mm256_maskload_ps(p, mask), (__m256)mask);
+#else
+    for (long lane = first; lane < last; lane++) other[lane] = p[lane];
+    return other;
+#endif
+}
+
 INLINE Vector load_first(const float *p, long count) {
 #if defined(__AVX512F__)
     return (Vector)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);
@@ -131,6 +157,47 @@ INLINE void store_first(float *p, Vector v, long count) {
     _mm256_maskstore_ps(p, lanes_(0, count), (__m256)v);
 #else
     for (long lane = 0; lane < count; lane++) p[lane] = v[lane];
+#endif
+}
+
+/* The elements of a and then b with even numbers, and those with odd ones. */
+INLINE Vector even_of(Vector a, Vector b) {
+#if defined(__AVX512F__)
+    const Integers even = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+    return (Vector)_mm512_permutex2var_ps((__m512)a, (__m512i)even, (__m512)b);
+#elif defined(__AVX2__)
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps((__m256)a, (__m256)b, 0x88));
+    return (Vector)_mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+#elif defined(__SSE2__)
+    return (Vector)_mm_shuffle_ps((__m128)a, (__m128)b, 0x88);
+#else
+    return (Vector){a[0], a[2], b[0], b[2]};
+#endif
+}
+
+INLINE Vector odd_of(Vector a, Vector b) {
+#if defined(__AVX512F__)
+    const Integers odd = {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
+    return (Vector)_mm512_permutex2var_ps((__m512)a, (__m512i)odd, (__m512)b);
+#elif defined(__AVX2__)
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd));
+    return (Vector)_mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+#elif defined(__SSE2__)
+    return (Vector)_mm_shuffle_ps((__m128)a, (__m128)b, 0xdd);
+#else
+    return (Vector){a[1], a[3], b[1], b[3]};
+#endif
+}
+
+/* All elements of a but the first, then the first of b. */
+INLINE Vector shifted(Vector a, Vector b) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_alignr_epi32((__m512i)b, (__m512i)a, 1);
+#elif defined(__AVX2__)
+    const Integers next = {1, 2, 3, 4, 5, 6, 7, 0};
+    return (Vector)_mm256_permutevar8x32_ps(_mm256_blend_ps((__m256)a, (__m256)b, 1), (__m256i)next);
+#else
+    return (Vector){a[1], a[2], a[3], b[0]};
 #endif
 }
 
@@ -211,11 +278,19 @@ INLINE Vector load_set(const float *p, const long stride, const Lanes *lanes) {
 }
 
 INLINE float sum_of(Vector v) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)v);
+#elif defined(__AVX2__)
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128((__m256)v), _mm256_extractf128_ps((__m256)v, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+#else
     float each[LANES];
     store(each, v);
     for (int half = LANES / 2; half; half /= 2)
         for (int lane = 0; lane < half; lane++) each[lane] += each[lane + half];
     return each[0];
+#endif
 }
 
 INLINE float largest_of(Vector v) {
