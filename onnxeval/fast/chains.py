@@ -13,7 +13,7 @@ from onnxeval.fast.curves import activation_of, clip_of
 from onnxeval.fast.parts import SO_FAR, Part, Product
 from onnxeval.registry import STANDARD, Kernel, OpKey
 
-_ADD = STANDARD.require(OpKey("", "Add", 14), "math")
+_SUMS = (STANDARD.require(OpKey("", "Add", 14), "math"), STANDARD.require(OpKey("", "Sum", 13), "math"))
 
 #: Where readable kernels live -> the module with what computes them, with something added and an activation.
 _HOMES = {"onnxeval.ops.math.matmul": "products", "onnxeval.ops.nn.conv": "convolutions"}
@@ -89,7 +89,7 @@ def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> Fus
 
 def _added(part: Part) -> int | None:
     """The place of what a part adds to the result so far; None where it does something else."""
-    if part.kernel is not _ADD or len(part.sources) != 2 or SO_FAR not in part.sources:
+    if part.kernel not in _SUMS or len(part.sources) != 2 or SO_FAR not in part.sources:
         return None
     other = part.sources[1] if part.sources[0] == SO_FAR else part.sources[0]
     return other if other >= 0 else None

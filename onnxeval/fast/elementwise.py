@@ -29,6 +29,7 @@ def _standard(op_type: str, since_version: int) -> Kernel:
 #: Readable kernel -> its number in kernels.h, and that with its operands exchanged, None where there is none.
 _JOINS: dict[Kernel, tuple[int, int | None]] = {
     _standard("Add", 14): (64, 64),
+    _standard("Sum", 13): (64, 64),
     _standard("Sub", 14): (65, 66),
     _standard("Mul", 14): (67, 67),
     _standard("Div", 14): (68, 69),

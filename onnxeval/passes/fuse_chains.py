@@ -59,6 +59,7 @@ ELEMENTWISE = frozenset(
         "Softsign",
         "Sqrt",
         "Sub",
+        "Sum",
         "Swish",
         "Tanh",
         "ThresholdedRelu",

@@ -65,7 +65,7 @@ def test_chains_are_the_readable_steps(tier, data):
         else:
             feeds[f"e{place}"] = extra
         names = [last, f"e{place}"] if data.draw(st.booleans()) else [f"e{place}", last]
-        nodes.append(helper.make_node("Add", names, [f"a{place}"]))
+        nodes.append(helper.make_node(data.draw(st.sampled_from(["Add", "Sum"])), names, [f"a{place}"]))
         last = f"a{place}"
     for place in range(data.draw(st.integers(0, 2))):
         op, attributes = data.draw(st.sampled_from(ACTIVATIONS))

@@ -21,7 +21,7 @@ def test_pools_of_every_geometry(tier, readable, rank, data):
     kernel = tuple(data.draw(st.integers(1, 5)) for _ in range(rank))
     strides = tuple(data.draw(st.integers(1, 4)) for _ in range(rank))
     dilations = tuple(data.draw(st.sampled_from([1, 1, 2, 3])) for _ in range(rank))
-    sizes = tuple(data.draw(st.sampled_from([1, 2, 5, 7, 14, 16, 17, 33])) for _ in range(rank))
+    sizes = tuple(data.draw(st.sampled_from([1, 2, 5, 7, 14, 16, 17, 33, 70])) for _ in range(rank))
     pads = tuple(data.draw(st.integers(0, 3)) for _ in range(2 * rank))
     attributes = {
         "auto_pad": data.draw(st.sampled_from(["NOTSET", "NOTSET", "SAME_LOWER", "VALID"])),

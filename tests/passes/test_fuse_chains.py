@@ -39,6 +39,13 @@ def test_a_product_with_bias_residual_and_activation():
     assert step.label == "node 0 (MatMul-13) + node 1 (Add-14) + node 2 (Add-14) + node 3 (Relu-14)"
 
 
+@pytest.mark.parametrize("several", ["", ", b"])
+def test_a_sum_of_two_or_more_goes_on(several):
+    constants = {"w": RNG.normal(size=(8, 6)).astype(np.float32), "b": np.ones(6, np.float32)}
+    loaded = model(f"a = MatMul (x, w) d = Sum (z, a{several}) y = Relu (d)", constants=constants)
+    check(loaded, arrays((4, 8), (4, 6)), [3])
+
+
 @pytest.mark.parametrize("shape", [(6,), (1, 6), (1, 1, 6), (1,), (4, 1)])
 @pytest.mark.parametrize("rows", [(4,), (2, 4)])
 def test_a_bias_of_any_shape(shape, rows):
