@@ -26,6 +26,7 @@ KERNELS = (
     "chain",
     "conv",
     "depthwise",
+    "direct",
     "gather",
     "gemm",
     "integer_products",

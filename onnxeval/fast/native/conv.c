@@ -8,11 +8,17 @@
 #define DEPTH 320         /* of a block of channels and taps */
 #define PANELS_FLOATS 98304 /* of patches that are packed together: they stay in the second cache */
 #define MOST_PANELS 12
-#define CHUNK 64          /* windows of a task whose lanes are maps */
 #define SMALL 200000      /* multiplications that no second thread is woken for */
 #define MOST_MAPS 3       /* of a single channel that are quicker one after the other than as a product */
 #define LEAST_CHANNELS 16 /* and maps, and pixels, of convolutions whose transforms are worth it */
 #define LEAST_PIXELS 64
+#define FEW_MAPS 32       /* that transforms are not worth where there are no MANY_PIXELS */
+#define MANY_PIXELS 400
+/* Multiplications that the same time goes into */
+#define PACK_WINDOWS 6.0  /* packing a vector of patches */
+#define PACK_PIXELS 1.5   /* or of an input that is one already */
+#define PIXELS_OVERHEAD 1.06
+#define TURN_OVER 12.0    /* turning over a vector of sums of maps */
 #define RAW_UNITS 3       /* as few blocks of maps are as quick with an input that is not packed */
 
 /* Block `unit` of the maps, or of the windows, covers first..last: all blocks are of nearly the same size. */
@@ -27,6 +33,8 @@ static int is_plain(const Geometry *g) {
     return g->taps_y * g->taps_x == 1 && g->stride_y == 1 && g->stride_x == 1 && !g->top && !g->left &&
            g->rows == g->height && g->columns == g->width;
 }
+
+INLINE long units_of(const Geometry *g) { return CEIL_DIV(g->maps, TILE_ROWS); }
 
 typedef struct {
     const Convolution *q;
@@ -94,7 +102,7 @@ int NAMED(convolve_by_pixels)(const Convolution *q) {
     const long taps = g->taps_y * g->taps_x, pixels = g->rows * g->columns;
     Job job = {.q = q, .end = q->x + g->batch * g->groups * g->channels * g->height * g->width};
     job.depth = g->channels * taps;
-    job.units = CEIL_DIV(g->maps, TILE_ROWS);
+    job.units = units_of(g);
     job.raw = is_plain(g) && job.units <= RAW_UNITS;
     const long blocks = CEIL_DIV(g->channels, MAXIMUM(1, DEPTH / taps));
     job.step = CEIL_DIV(g->channels, blocks);
@@ -116,93 +124,18 @@ int NAMED(convolve_by_pixels)(const Convolution *q) {
     return job.failed ? -1 : 0;
 }
 
-/* Blocks of windows of one image: what a task takes of them is part `part` of `parts`. */
-static void maps_task(void *context, long ticket) {
-    Job *job = context;
-    const Convolution *q = job->q;
-    const Geometry *g = &q->g;
-    const long chunks = job->unit_parts;
-    const long part = ticket % job->panel_parts, chunk = ticket / job->panel_parts % chunks;
-    const long image = ticket / job->panel_parts / chunks / g->groups, group = ticket / job->panel_parts / chunks % g->groups;
-    const long taps = g->taps_y * g->taps_x, plane = g->height * g->width, pixels = g->rows * g->columns;
-    const long first = job->panels * part / job->panel_parts, last = job->panels * (part + 1) / job->panel_parts;
-    const long first_unit = job->units * chunk / chunks, last_unit = job->units * (chunk + 1) / chunks;
-    const long p0 = unit_start(pixels, job->units, first_unit), p1 = unit_start(pixels, job->units, last_unit);
-    const float *x = q->x + (image * g->groups + group) * g->channels * plane;
-    const float *weights = q->weights + group * (ptrdiff_t)NAMED(packed_matrix_floats)(job->depth, g->maps);
-    float *patches = scratch(SCRATCH_PANELS, (size_t)((p1 - p0) * job->step * taps));
-    float *sums = scratch(SCRATCH_TILES, (size_t)((p1 - p0) * (last - first) * PANEL));
-    if (!patches || !sums) {
-        job->failed = 1;
-        return;
-    }
-    for (long from = 0; from < g->channels; from += job->step) {
-        const long to = MINIMUM(g->channels, from + job->step), depth = (to - from) * taps;
-        for (long unit = first_unit; unit < last_unit; unit++) {
-            const long p = unit_start(pixels, job->units, unit), next = unit_start(pixels, job->units, unit + 1);
-            NAMED(pack_patches)(patches + (p - p0) * depth, next - p, x, job->end, g, from, to, p, next);
-        }
-        for (long panel = first; panel < last; panel++) {
-            const long columns = MINIMUM(PANEL, g->maps - panel * PANEL), width = CEIL_DIV(columns, LANES) * LANES;
-            Tile t = {.b = weights + panel * PANEL * job->depth + from * taps * width, .b_step = width, .a_row = 1,
-                      .c_row = PANEL, .depth = depth, .columns = columns, .accumulate = from > 0};
-            for (long unit = first_unit; unit < last_unit; unit++) {
-                const long p = unit_start(pixels, job->units, unit), rows = unit_start(pixels, job->units, unit + 1) - p;
-                t.a = patches + (p - p0) * depth;
-                t.a_step = rows;
-                t.c = sums + ((panel - first) * (p1 - p0) + p - p0) * PANEL;
-                run_tile(&t, rows, 0);
-            }
-        }
-    }
-    const Epilogue *e = &q->epilogue;
-    const int clips = e->activation.kind == CLIP;
-    const float lowest = clips ? e->activation.alpha : -INFINITY, highest = clips ? e->activation.beta : INFINITY;
-    for (long panel = first; panel < last; panel++)
-        for (long j = 0; j < MINIMUM(PANEL, g->maps - panel * PANEL); j++) {
-            const long map = group * g->maps + panel * PANEL + j;
-            const ptrdiff_t at = (image * g->groups * g->maps + map) * pixels + p0;
-            const float *sum = sums + (panel - first) * (p1 - p0) * PANEL + j;
-            const float bias = e->row_bias ? e->row_bias[map] : 0;
-            float *y = q->y + at;
-            for (long p = 0; p < p1 - p0; p++) {
-                float value = sum[p * PANEL] + bias;
-                if (e->residual) value += e->residual[at + p];
-                value = value < lowest ? lowest : value;
-                y[p] = value > highest ? highest : value;
-            }
-            if (!clips) NAMED(activate)(&e->activation, y, y, p1 - p0);
-        }
-}
-
-int NAMED(convolve_by_maps)(const Convolution *q) {
-    const Geometry *g = &q->g;
-    const long taps = g->taps_y * g->taps_x, pixels = g->rows * g->columns;
-    Job job = {.q = q, .end = q->x + g->batch * g->groups * g->channels * g->height * g->width};
-    job.depth = g->channels * taps;
-    job.units = CEIL_DIV(pixels, TILE_ROWS);
-    job.step = CEIL_DIV(g->channels, CEIL_DIV(g->channels, MAXIMUM(1, 2 * DEPTH / taps)));
-    job.panels = CEIL_DIV(g->maps, PANEL);
-    job.unit_parts = CEIL_DIV(pixels, CHUNK);
-    const long images = g->batch * g->groups * job.unit_parts;
-    const long wanted = work_of(g) < SMALL ? 1 : 4 * pool_threads();
-    job.panel_parts = wanted > 4 ? MAXIMUM(1, MINIMUM(CEIL_DIV(wanted, images), job.panels)) : 1;
-    const long tickets = images * job.panel_parts;
-    if (wanted == 1)
-        for (long i = 0; i < tickets; i++) maps_task(&job, i);
-    else
-        pool_run(maps_task, &job, tickets);
-    return job.failed ? -1 : 0;
-}
-
 Method NAMED(choose_method)(const Geometry *g) {
     const long pixels = g->rows * g->columns, padded = CEIL_DIV(pixels, LANES) * LANES;
     if (g->channels == 1 && g->maps <= MOST_MAPS && g->taps_x <= MOST_TAPS) return BY_CHANNEL;
     if (g->taps_y == 3 && g->taps_x == 3 && g->stride_y == 1 && g->stride_x == 1 && g->dilation_y == 1 && g->dilation_x == 1 &&
-        g->channels >= LEAST_CHANNELS && g->maps >= LEAST_CHANNELS && pixels >= LEAST_PIXELS)
+        g->channels >= LEAST_CHANNELS && g->maps >= LEAST_CHANNELS && pixels >= LEAST_PIXELS && (g->maps > FEW_MAPS || pixels >= MANY_PIXELS))
         return BY_TILES;
-    if (g->maps >= 2 * LANES && pixels <= 2 * CHUNK && padded * 8 > pixels * 9) return BY_MAPS;
-    return BY_PIXELS;
+    /* what a vector of results takes, in multiplications of vectors */
+    const double depth = (double)(g->channels * g->taps_y * g->taps_x), maps = (double)g->maps;
+    const double packing = !is_plain(g) ? PACK_WINDOWS : units_of(g) > RAW_UNITS ? PACK_PIXELS : 0;
+    const double by_pixels = depth * (PIXELS_OVERHEAD * (double)padded / (double)pixels + packing / maps);
+    const double by_maps = depth * (double)(CEIL_DIV(g->maps, LANES) * LANES) / maps + TURN_OVER;
+    return by_maps < by_pixels ? BY_MAPS : BY_PIXELS;
 }
 
 size_t NAMED(packed_filters_floats)(const Geometry *g, Method method) {

@@ -277,6 +277,49 @@ INLINE Vector load_set(const float *p, const long stride, const Lanes *lanes) {
 #endif
 }
 
+/* Rows become columns. */
+INLINE void turn(Vector v[LANES]) {
+#if defined(__AVX512F__)
+    __m512 t[16], r[16];
+    UNROLL for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps((__m512)v[i], (__m512)v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps((__m512)v[i], (__m512)v[i + 1]);
+    }
+    UNROLL for (int i = 0; i < 16; i += 4) UNROLL for (int j = 0; j < 2; j++) {
+        const __m512d a = _mm512_castps_pd(t[i + j]), b = _mm512_castps_pd(t[i + j + 2]);
+        r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+        r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+    UNROLL for (int j = 0; j < 4; j++) {
+        const __m512 a = _mm512_shuffle_f32x4(r[j], r[4 + j], 0x88), b = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0x88);
+        const __m512 c = _mm512_shuffle_f32x4(r[j], r[4 + j], 0xdd), d = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0xdd);
+        v[j] = (Vector)_mm512_shuffle_f32x4(a, b, 0x88);
+        v[4 + j] = (Vector)_mm512_shuffle_f32x4(c, d, 0x88);
+        v[8 + j] = (Vector)_mm512_shuffle_f32x4(a, b, 0xdd);
+        v[12 + j] = (Vector)_mm512_shuffle_f32x4(c, d, 0xdd);
+    }
+#elif defined(__AVX2__)
+    __m256 t[8], r[8];
+    UNROLL for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps((__m256)v[i], (__m256)v[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps((__m256)v[i], (__m256)v[i + 1]);
+    }
+    UNROLL for (int i = 0; i < 8; i += 4) UNROLL for (int j = 0; j < 2; j++) {
+        r[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0x44);
+        r[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + j + 2], 0xee);
+    }
+    UNROLL for (int j = 0; j < 4; j++) {
+        v[j] = (Vector)_mm256_permute2f128_ps(r[j], r[4 + j], 0x20);
+        v[4 + j] = (Vector)_mm256_permute2f128_ps(r[j], r[4 + j], 0x31);
+    }
+#else
+    float each[LANES][LANES];
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < LANES; j++) each[j][i] = v[i][j];
+    for (int i = 0; i < LANES; i++) v[i] = load(each[i]);
+#endif
+}
+
 INLINE float sum_of(Vector v) {
 #if defined(__AVX512F__)
     return _mm512_reduce_add_ps((__m512)v);
