@@ -58,8 +58,7 @@ Type FiltersType = {
 /* The weights as the method wants them, which may become another one; NULL with an exception where there is no memory. The
    GIL is held: nobody else packs them meanwhile. */
 static const float *weights_for(Filters *self, const Geometry *g, Method *method) {
-    if (self->unusual && *method == BY_TILES) *method = BY_PIXELS;
-    if (*method == BY_CHANNEL) return self->w->buf;
+    if (self->unusual && (*method == BY_TILES || *method == BY_CHANNEL)) *method = BY_PIXELS;
     if (!self->packed[*method]) {
         const size_t bytes = (self->kernels->packed_filters_floats(g, *method) * sizeof(float) + 63) / 64 * 64;
         float *packed = aligned_alloc(64, bytes ? bytes : 64);

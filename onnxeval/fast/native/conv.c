@@ -148,6 +148,7 @@ size_t NAMED(packed_filters_floats)(const Geometry *g, Method method) {
 int NAMED(pack_filters)(float *packed, const float *w, const Geometry *g, Method method) {
     const long depth = g->channels * g->taps_y * g->taps_x, units = CEIL_DIV(g->maps, TILE_ROWS);
     if (method == BY_TILES) return NAMED(pack_tiles)(packed, w, g);
+    if (method == BY_CHANNEL) return NAMED(pack_channels)(packed, w, g);
     for (long group = 0; group < g->groups; group++, w += g->maps * depth) {
         if (method == BY_MAPS) {
             NAMED(pack_matrix)(packed, w, 1, depth, depth, g->maps);

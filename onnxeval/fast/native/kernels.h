@@ -68,15 +68,15 @@ typedef struct {
 /* How a convolution goes about it; each has its own layout of weights (groups * maps, channels, taps_y, taps_x). */
 typedef enum {
     BY_PIXELS,  /* pixels in the lanes of a vector: products of weights and patches of the input */
-    BY_MAPS,    /* maps in the lanes: products of patches and weights, for few pixels */
+    BY_MAPS,    /* maps in the lanes: windows read the input where it lies */
     BY_TILES,   /* Winograd's F(2x2, 3x3) */
-    BY_CHANNEL, /* one channel a group: no product at all */
+    BY_CHANNEL, /* one channel a group: no product at all; weights as they are */
     METHODS
 } Method;
 
 typedef struct {
     Geometry g;
-    const float *x, *weights; /* packed for the method; as they are for BY_CHANNEL */
+    const float *x, *weights; /* packed for the method */
     float *y;
     Epilogue epilogue; /* row_bias: one for each map of all groups */
 } Convolution;

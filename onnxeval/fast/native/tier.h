@@ -43,6 +43,7 @@ int NAMED(pack_filters)(float *packed, const float *w, const Geometry *, Method)
 int NAMED(convolve)(const Convolution *, Method);
 size_t NAMED(packed_tiles_floats)(const Geometry *);
 int NAMED(pack_tiles)(float *packed, const float *w, const Geometry *);
+int NAMED(pack_channels)(float *packed, const float *w, const Geometry *);
 int NAMED(convolve_by_tiles)(const Convolution *);
 int NAMED(convolve_by_pixels)(const Convolution *);
 int NAMED(convolve_by_maps)(const Convolution *);
