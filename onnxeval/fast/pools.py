@@ -1,7 +1,8 @@
-"""MaxPool and AveragePool of float32 over one or two axes."""
+"""MaxPool and AveragePool of float32 over one, two or three axes: the last two at once, then the first."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,11 +16,14 @@ from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._windows import Windows, check_seen, windows_of
 from onnxeval.ops.nn.average_pool import average_pool, global_average_pool
-from onnxeval.ops.nn.max_pool import max_pool
+from onnxeval.ops.nn.max_pool import global_max_pool, max_pool
 from onnxeval.registry import Kernel
 
 #: Taps on an axis, and elements of padding, that the compiled kernel makes room for.
 _MOST = 1 << 16
+
+#: Elements of a plane that a float counts exactly.
+_MOST_ELEMENTS = 1 << 24
 
 #: Shapes of planes whose counts are remembered.
 _MOST_PLANS = 256
@@ -28,12 +32,16 @@ _OF_WINDOWS = ("auto_pad", "pads", "strides", "dilations", "ceil_mode")
 
 
 class _Plan(NamedTuple):
-    """What the shape of an input decides."""
+    """What the shape of an input decides, for two of its axes."""
 
     planes: tuple[int, ...]  # that shape, with two spatial axes
-    counts: tuple[int, ...]  # the result's spatial sizes
+    results: tuple[int, ...]  # the result's
     geometry: tuple[int, ...]  # taps, strides, dilations and the padding before, of two axes
     counted: tuple[Tensor | None, Tensor | None]  # how much each window's mean is of, for each axis
+
+
+#: That an axis without windows counts.
+_ONE = np.ones(1, np.float32)
 
 
 @replaces(max_pool)
@@ -42,9 +50,8 @@ def bind_max_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> 
     if attributes.get("n_outputs", 1) > 1:
         return None
 
-    def counted(windows: Sequence[Windows]) -> tuple[None, None]:
+    def counted(windows: Sequence[Windows]) -> None:
         check_seen(windows)
-        return None, None
 
     pooled = _pool(attributes, counted)
 
@@ -61,11 +68,10 @@ def bind_average_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any])
     """AveragePool."""
     padding_counts = attributes.get("count_include_pad", 0)
 
-    def counted(windows: Sequence[Windows]) -> tuple[Tensor, Tensor]:
+    def counted(windows: Sequence[Windows]) -> list[Tensor]:
         if not padding_counts:
             check_seen(windows)
-        counts = [np.asarray(w.padded() if padding_counts else w.seen(), np.float32) for w in windows]
-        return (np.ones(1, np.float32), counts[0]) if len(counts) == 1 else (counts[0], counts[1])
+        return [np.asarray(w.padded() if padding_counts else w.seen(), np.float32) for w in windows]
 
     pooled = _pool(attributes, counted)
 
@@ -80,69 +86,104 @@ def bind_average_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any])
 @replaces(global_average_pool)
 def bind_global_average_pool(_: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
     """GlobalAveragePool, as one window over each plane."""
+    return _of_whole_planes(global_average_pool, _counts_of_one)
+
+
+@replaces(global_max_pool)
+def bind_global_max_pool(_: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
+    """GlobalMaxPool, the same way."""
+    return _of_whole_planes(global_max_pool, lambda _: (None, None))
+
+
+def _of_whole_planes(
+    readable: Kernel, counts: Callable[[int], tuple[Tensor | None, Tensor | None]]
+) -> Callable[[Tensor], Tensor]:
     kernels = native()
     assert kernels is not None
 
     @replayable
-    def pool(x: Tensor) -> Tensor:
-        if not is_float32(x) or x.ndim not in (3, 4) or not x.size or max(x.shape[2:]) > _MOST:
-            return global_average_pool(x)
-        height, width = x.shape[2:] if x.ndim == 4 else (1, x.shape[2])
-        counts = _whole_counts(height, width)
-        result = np.empty((*x.shape[:2], 1, 1), np.float32)
-        planes = contiguous(x).reshape(*x.shape[:2], height, width)
-        kernels.pool(planes, result, counts[0], counts[1], height, width, 1, 1, 1, 1, 0, 0)
-        return result.reshape(*x.shape[:2], *(1,) * (x.ndim - 2))
+    def pool(x: Tensor) -> Any:
+        size = math.prod(x.shape[2:])
+        if not is_float32(x) or x.ndim < 3 or not x.size or size > _MOST_ELEMENTS:
+            return readable(x)
+        result = np.empty((*x.shape[:2], *(1,) * (x.ndim - 2)), np.float32)
+        planes = contiguous(x).reshape(*x.shape[:2], 1, size)
+        kernels.pool(planes, result.reshape(*x.shape[:2], 1, 1), *counts(size), 1, size, 1, 1, 1, 1, 0, 0)
+        return result
 
     return pool
 
 
 @lru_cache(_MOST_PLANS)
-def _whole_counts(height: int, width: int) -> Tensor:
-    """How many elements one window over a plane sees along each axis."""
-    return np.array([[height], [width]], np.float32)
+def _counts_of_one(size: int) -> tuple[Tensor, Tensor]:
+    """How many elements one window over a plane sees along each of two axes, the plane as a row."""
+    return _ONE, np.array([size], np.float32)
 
 
 def _pool(
     attributes: Mapping[str, Any],
-    counted: Callable[[Sequence[Windows]], tuple[Tensor | None, Tensor | None]],
+    counted: Callable[[Sequence[Windows]], Sequence[Tensor] | None],
 ) -> Callable[[Tensor, Allocate], Tensor | None]:
     """What computes the result; None where this is for the readable kernel."""
     kernels = native()
     assert kernels is not None
     options = {name: attributes[name] for name in _OF_WINDOWS if name in attributes}
     kernel_shape = attributes["kernel_shape"]
-    plans: dict[tuple[int, ...], _Plan | None] = {}
+    plans: dict[tuple[int, ...], tuple[tuple[int, ...], tuple[_Plan, ...]]] = {}
 
-    def plan_for(shape: tuple[int, ...]) -> _Plan | None:
+    def plans_for(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[_Plan, ...]]:
         windows = windows_of(shape[2:], kernel_shape, **options)
         if any(max(w.kernel * w.dilation, w.begin, w.stride) > _MOST or w.count < 1 for w in windows):
-            return None
-        counts = tuple(w.count for w in windows)
-        flat = len(windows) == 1
-        numbers: list[int] = []
-        for alone, each in (
-            (1, [w.kernel for w in windows]),
-            (1, [w.stride for w in windows]),
-            (1, [w.dilation for w in windows]),
-            (0, [w.begin for w in windows]),
-        ):
-            numbers += [alone, *each] if flat else each
-        return _Plan((*shape[:2], 1, shape[2]) if flat else shape, counts, tuple(numbers), counted(windows))
+            return (), ()
+        sizes_after = (*shape[:2], *(w.count for w in windows))
+        counts = counted(windows)
+        whole: list[Windows | None] = [*(None,) * (3 - len(windows)), *windows]  # None: an axis of size one
+        sizes = (1,) * (3 - len(windows)) + shape[2:]
+        divisors = [None if counts is None else _ONE] * (3 - len(windows)) + list(counts or (None,) * len(windows))
+        height, width = (1 if w is None else w.count for w in whole[1:])
+        planes = (shape[0], shape[1] * sizes[0])
+        last = _plan((*planes, *sizes[1:]), (*planes, height, width), whole[1:], divisors[1:])
+        if whole[0] is None:
+            return sizes_after, (last,)
+        after = (shape[0], shape[1])
+        outer = (*after, whole[0].count, height * width)
+        one = None if counts is None else np.ones(height * width, np.float32)
+        return sizes_after, (
+            last,
+            _plan((*after, sizes[0], height * width), outer, [whole[0], None], [divisors[0], one]),
+        )
 
     def pooled(x: Tensor, allocate: Allocate) -> Tensor | None:
-        if not is_float32(x) or x.ndim not in (3, 4) or not x.size or len(kernel_shape) != x.ndim - 2:
+        if not is_float32(x) or x.ndim not in (3, 4, 5) or not x.size or len(kernel_shape) != x.ndim - 2:
             return None
-        plan = plans.get(x.shape)
-        if plan is None:
-            plan = plan_for(x.shape)
-            if plan is None:
-                return None
-            if len(plans) < _MOST:
-                plans[x.shape] = plan
-        result = allocate((*x.shape[:2], *plan.counts), np.float32)
-        out = result.reshape(*x.shape[:2], *(1,) * (4 - x.ndim), *plan.counts)
-        kernels.pool(contiguous(x).reshape(plan.planes), out, *plan.counted, *plan.geometry)
-        return result
+        found = plans.get(x.shape)
+        if found is None:
+            found = plans_for(x.shape)
+            if len(plans) < _MOST_PLANS:
+                plans[x.shape] = found
+        sizes, steps = found
+        if not steps:
+            return None
+        result = contiguous(x)
+        for step in steps:
+            source, result = result, allocate(step.results, np.float32)
+            kernels.pool(source.reshape(step.planes), result, *step.counted, *step.geometry)
+        return result.reshape(sizes)
 
     return pooled
+
+
+def _plan(
+    planes: tuple[int, ...],
+    results: tuple[int, ...],
+    windows: Sequence[Windows | None],
+    counts: Sequence[Tensor | None],
+) -> _Plan:
+    """Over two axes, each of which may have no windows: then all its elements stand alone."""
+    numbers = [
+        *(1 if w is None else w.kernel for w in windows),
+        *(1 if w is None else w.stride for w in windows),
+        *(1 if w is None else w.dilation for w in windows),
+        *(0 if w is None else w.begin for w in windows),
+    ]
+    return _Plan(planes, results, tuple(numbers), (counts[0], counts[1]))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fast.guarded import guarded
 from onnxeval.fast import replacement
 from onnxeval.ops.nn.average_pool import average_pool, global_average_pool
-from onnxeval.ops.nn.max_pool import max_pool
+from onnxeval.ops.nn.max_pool import global_max_pool, max_pool
 
 
 @settings(max_examples=120, deadline=None)
@@ -58,9 +58,12 @@ def test_the_places_of_the_maxima_are_left_to_the_readable_kernel(kernels):
     assert replacement(max_pool, [None], {"kernel_shape": (2, 2), "n_outputs": 2}) is None
 
 
+@pytest.mark.parametrize("readable", [global_average_pool, global_max_pool])
 @pytest.mark.parametrize("shape", [(2, 3, 7, 7), (1, 5, 33), (1, 2, 1, 200), (1, 1, 40, 1), (2, 2, 3, 3, 3)])
-def test_global_means(tier, rng, shape):
-    x = guarded(rng.standard_normal(shape).astype(np.float32))
-    got = replacement(global_average_pool, [None], {})(x)
-    assert got.shape == (*shape[:2], *(1 for _ in shape[2:]))
-    np.testing.assert_allclose(got, global_average_pool(x), rtol=1e-5, atol=1e-6)
+def test_whole_planes(tier, rng, readable, shape):
+    x = rng.standard_normal(shape).astype(np.float32)
+    for value in (1, np.nan, -np.inf):
+        x[0, 0, ..., 0] = value
+        got = replacement(readable, [None], {})(guarded(x))
+        assert got.shape == (*shape[:2], *(1 for _ in shape[2:]))
+        np.testing.assert_allclose(got, readable(x), rtol=1e-5, atol=1e-6)

@@ -24,7 +24,10 @@ INLINE void window_tile(const float *a, const int32_t *offsets, const ptrdiff_t 
         UNROLL for (int j = 0; j < vectors; j++) right[j] = load(b + j * LANES);
         UNROLL for (int i = 0; i < rows; i++) {
             Vector left = all(at[i * a_row]);
-            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] += left * right[j];
+            UNROLL for (int j = 0; j < vectors; j++) {
+                sum[i][j] += left * right[j];
+                IN_REGISTER(sum[i][j]);
+            }
         }
     }
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++) store(c + i * width + j * LANES, sum[i][j]);

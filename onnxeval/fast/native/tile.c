@@ -1,12 +1,5 @@
 #include "tile.h"
 
-/* Sixteen registers are just enough for sums and factors: Clang finds that out only when each sum has to be in one. */
-#if defined(__clang__) && defined(__AVX2__) && !defined(__AVX512F__)
-#define IN_REGISTER(v) __asm__("" : "+x"(v))
-#else
-#define IN_REGISTER(v) (void)0
-#endif
-
 INLINE void tile(const Tile *t, const int rows, const int vectors, const int raw) {
     Vector sum[TILE_ROWS][TILE_VECTORS];
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = zero();

@@ -18,6 +18,13 @@
 #endif
 #define PANEL (TILE_VECTORS * LANES)
 
+/* Sixteen registers are just enough for sums and factors: Clang finds that out only when each sum has to be in one. */
+#if defined(__clang__) && defined(__AVX2__) && !defined(__AVX512F__)
+#define IN_REGISTER(v) __asm__("" : "+x"(v))
+#else
+#define IN_REGISTER(v) (void)0
+#endif
+
 typedef struct {
     const float *a;
     ptrdiff_t a_row, a_step;
