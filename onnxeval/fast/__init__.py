@@ -28,6 +28,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.nn.attention": ("attention",),
     "onnxeval.ops.nn.batch_norm": ("batch_norms",),
     "onnxeval.ops.nn.conv": ("convolutions",),
+    "onnxeval.ops.nn.conv_transpose": ("transposed",),
     "onnxeval.ops.nn.average_pool": ("pools",),
     "onnxeval.ops.nn.layer_norm": ("rows",),
     "onnxeval.ops.nn.max_pool": ("pools", "reductions"),

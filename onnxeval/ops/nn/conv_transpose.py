@@ -44,7 +44,7 @@ def conv_transpose(
 
     Raises ValueError where shapes do not fit together and where no output is left. Source: ConvTranspose-22.
     """
-    windows = _windows_over_output(
+    windows = windows_over_output(
         x,
         w,
         auto_pad=auto_pad,
@@ -87,7 +87,7 @@ def conv_transpose_1(
     """
     if output_shape is not None and auto_pad in AUTO_PADS:
         auto_pad = "SAME_LOWER" if auto_pad == "SAME_UPPER" else "SAME_UPPER"
-    windows = _windows_over_output(
+    windows = windows_over_output(
         x,
         w,
         auto_pad=auto_pad,
@@ -102,7 +102,7 @@ def conv_transpose_1(
     return _lay(x, w, b, windows, group, allocate)
 
 
-def _windows_over_output(
+def windows_over_output(
     x: Tensor,
     w: Tensor,
     *,
