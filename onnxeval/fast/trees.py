@@ -30,6 +30,9 @@ _AGGREGATES = {"SUM": 0, "AVERAGE": 1, "MIN": 2, "MAX": 3}
 #: Features, nodes and votes that a forest may have.
 _MOST = 1 << 30
 
+#: Values in the sets of all nodes: more of them would take longer to put into questions than most models run.
+_MOST_MEMBERS = 1 << 14
+
 
 @replaces(tree_ensemble_regressor)
 def bind_regressor(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
@@ -143,6 +146,8 @@ class _Nodes(NamedTuple):
     def of(cls, ensemble: Ensemble) -> _Nodes | None:
         """None where there are features that there cannot be, or more of anything than places."""
         trees, votes = ensemble
+        if trees.members is not None and trees.members.pairs.size > _MOST_MEMBERS:
+            return None
         feature = np.where(trees.is_leaf, 0, trees.feature)
         most = max(trees.is_leaf.size, votes.target.size, feature.max(initial=0))
         if feature.min(initial=0) < 0 or most >= _MOST or not feature.size:
@@ -205,7 +210,8 @@ def _with_sets(asked: _Questions, trees: Forest) -> _Questions:
     of_set, place = np.divmod(members.pairs, members.values.size)
     more: list[tuple[float, int, int, int, bool]] = []
     for node in np.flatnonzero(members.set_of >= 0):
-        values = members.values[place[of_set == members.set_of[node]]]
+        start, end = np.searchsorted(of_set, [members.set_of[node], members.set_of[node] + 1])
+        values = members.values[place[start:end]]
         if not values.size:
             continue
         # Between these, outside and inside of the set take turns

@@ -209,6 +209,7 @@ def test_what_is_wrong_is_left_to_the_readable_kernel(kernels):
         {"nodes_featureids": (-1,)},
         {"nodes_trueleafs": (0,), "nodes_truenodeids": (0,)},
         {"tree_roots": (1,)},
+        {"nodes_modes": np.array([6], np.uint8), "membership_values": np.arange(20_000.0)},
     ):
         assert replacement(tree_ensemble, [None], stump(**change)) is None
     quick = replacement(tree_ensemble, [None], stump(nodes_featureids=(2,)))
