@@ -7,7 +7,7 @@
 #include "pool.h"
 #include "tier.h"
 
-#define QUERIES 64                              /* of a block, at most */
+#define QUERIES 128                             /* of a block, at most */
 #define KEYS (CEIL_DIV(128, PANEL) * PANEL)     /* of a block */
 #define FEW 4                                   /* queries for which keys are read as they lie, not packed */
 #define SMALL 50000                             /* multiplications that no second thread is woken for */
@@ -68,7 +68,10 @@ static void score_many(const Block *b, long key, long keys) {
         Tile t = {.a_row = a->q_row, .a_step = 1, .b = k, .b_step = a->k_step, .c_row = KEYS, .depth = a->size, .columns = columns};
         const int raw = a->k_row == 1;
         if (!raw) {
-            NAMED(pack_matrix)(b->packed, k, a->k_step, a->k_row, a->size, columns);
+            const Nest turned = {.axes = 2, .shape = {a->size, columns}, .steps = {{width * 4, 4}, {a->k_step * 4, a->k_row * 4}}};
+            NAMED(move)(&turned, 4, (char *)b->packed, (const char *)k);
+            for (long d = 0; columns < width && d < a->size; d++)
+                memset(b->packed + d * width + columns, 0, (size_t)(width - columns) * 4);
             t.b = b->packed;
             t.b_step = width;
         }
@@ -110,14 +113,28 @@ INLINE float finish_scores(const Block *b, long row, long key, long from, long t
     return largest_of(top);
 }
 
-/* Makes weights of the scores of one query, and brings what is summed so far to the same measure. */
-INLINE void weigh(const Block *b, long row, float top, long width, int first) {
+/* The highest of scores that are all seen and only to be scaled. */
+INLINE float highest_score(const float *scores, long width) {
+    Vector top = all(-INFINITY);
+    for (long j = 0; j < width; j += LANES) top = larger(top, load(scores + j));
+    return largest_of(top);
+}
+
+/* exp(x) of x that are not above 0, zero where that is too small for a normal number. */
+INLINE Vector weight_of(Vector x) {
+    Vector r;
+    Integers n = split_exponent(larger(all(-87.0f), x), &r);
+    return choose(x < all(-87.0f), zero(), (small_expm1(r) + all(1.0f)) * power_of_two(n));
+}
+
+/* Makes weights of the scores of one query, times `scale`, and brings what is summed so far to the same measure. */
+INLINE void weigh(const Block *b, long row, float top, float scale, long width, int first) {
     float *scores = b->scores + row * KEYS, *sums = b->sums + row * b->a->value_size;
     const float before = b->highest[row], highest = first || top > before || top != top ? top : before;
-    const Vector shift = all(highest == -INFINITY ? 0 : highest);
+    const Vector shift = all(highest == -INFINITY ? 0 : highest), times = all(scale);
     Vector total = zero();
     for (long j = 0; j < width; j += LANES) {
-        const Vector weight = exponential(load(scores + j) - shift);
+        const Vector weight = weight_of(load(scores + j) * times - shift);
         total += weight;
         store(scores + j, weight);
     }
@@ -136,9 +153,10 @@ INLINE void weigh(const Block *b, long row, float top, long width, int first) {
 
 static void add_values(const Block *b, long key, long keys, int first) {
     const Attention *a = b->a;
-    for (long j = 0; j < a->value_size; j += PANEL) {
+    const long panels = CEIL_DIV(a->value_size, PANEL), width = CEIL_DIV(CEIL_DIV(a->value_size, panels), LANES) * LANES;
+    for (long j = 0; j < a->value_size; j += width) { /* panels of like width: a narrow one waits for its own sums */
         Tile t = {.a_row = KEYS, .a_step = 1, .b = b->v + key * a->v_row + j, .b_step = a->v_row, .c_row = a->value_size, .depth = keys};
-        t.columns = MINIMUM(PANEL, a->value_size - j);
+        t.columns = MINIMUM(width, a->value_size - j);
         t.accumulate = !first;
         for (long row = 0; row < b->rows; row += TILE_ROWS) {
             t.a = b->scores + row * KEYS;
@@ -162,7 +180,9 @@ static void run_block(const Block *b) {
         for (long row = 0; row < b->rows; row++) {
             seen(b, row, &low, &high);
             const long from = MINIMUM(keys, MAXIMUM(0, low - key)), to = MINIMUM(keys, MAXIMUM(from, high - key));
-            weigh(b, row, finish_scores(b, row, key, from, to, width), width, key == begin);
+            const int plain = from == 0 && to == width && !b->bias && !b->mask && a->softcap == 0 && a->scale > 0;
+            const float top = plain ? highest_score(b->scores + row * KEYS, width) * a->scale : finish_scores(b, row, key, from, to, width);
+            weigh(b, row, top, plain ? a->scale : 1, width, key == begin);
         }
         add_values(b, key, keys, key == begin);
     }
