@@ -24,7 +24,7 @@ MEMORY = (
         "PYTHONMALLOC": "malloc",  # else the small arrays of a test lie in arenas that are not watched
     },
 )
-THREADS = ("thread", ("libtsan.so",), {"TSAN_OPTIONS": "halt_on_error=1"})
+THREADS = ("thread", ("libtsan.so",), {"TSAN_OPTIONS": "halt_on_error=1:die_after_fork=0"})
 
 
 def library(name: str) -> str:
