@@ -139,6 +139,21 @@ class GeneralProduct:
         self.kernels.multiply(left, right, result, by_row, *given, *activation)
         return result
 
+    def scaled(
+        self, a: Tensor, b: Tensor, c: Tensor | None, *, alpha: float, beta: float, transA: int, transB: int
+    ) -> Tensor | None:
+        """The result for an ``alpha`` that is not one: the compiled product, scaled; None where it cannot be."""
+        if alpha == 1 or not (c is None or is_float32(c)):
+            return None
+        result = self(a, b, None, alpha=1.0, beta=1.0, transA=transA, transB=transB)
+        if result is None or (c is not None and not _broadcasts(c.shape, result.shape)):
+            return None
+        self.kernels.interrupt()  # what follows is no call of a compiled kernel
+        result *= np.float32(alpha)
+        if c is not None:
+            result += c if beta == 1 else c * np.float32(beta)
+        return result
+
 
 PRODUCTS = {matmul: MatrixProduct, gemm: GeneralProduct}
 
@@ -164,6 +179,8 @@ def bind_gemm(constants: Sequence[Tensor | None], attributes: Mapping[str, Any])
     @replayable
     def multiplied(a: Tensor, b: Tensor, c: Tensor | None, **given: Any) -> Tensor:
         result = product(a, b, c, **given)
+        if result is None:
+            result = product.scaled(a, b, c, **given)
         return gemm(a, b, c, **given) if result is None else result
 
     return multiplied
@@ -177,6 +194,12 @@ def _kernels() -> ModuleType:
 
 #: What `_checked` gives for what the compiled kernel cannot add.
 _MISFIT = np.empty(0, np.float32)
+
+
+def _broadcasts(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Whether a tensor of the first shape can be added to one of the second, which keeps its shape."""
+    sizes = zip(reversed(shape), reversed(into), strict=False)
+    return len(shape) <= len(into) and all(size in (1, wanted) for size, wanted in sizes)
 
 
 def _checked(extra: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:

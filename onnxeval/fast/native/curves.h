@@ -110,9 +110,9 @@ INLINE Vector error_function(Vector x) {
     p = p * square + all(-0.026853812858462334f);
     p = p * square + all(0.1128358542919159f);
     p = p * square + all(-0.3761262595653534f);
-    p = p * square + all(1.1283791065216064f);
+    p = p * square + all(0.1283791065216064f); /* one is added to it last, where nothing is rounded but the sum */
     Vector far = all(1.0f) - upper_error_function(size);
-    return choose(size < all(1.0f), x * p, with_sign_of(far, x));
+    return choose(size < all(1.0f), x * p + x, with_sign_of(far, x));
 }
 
 /* The normal distribution up to x. */

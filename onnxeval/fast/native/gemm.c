@@ -6,7 +6,7 @@
 
 #include "pool.h"
 
-#define DEPTH 512         /* of a block of k */
+#define DEPTH 256         /* of a block of k: what one sum takes, longer ones lose more; the caches hold it */
 #define TASK_ROWS 240     /* of a task: their part of a block of k stays in the second cache */
 #define SMALL 200000      /* multiplications that no second thread is woken for */
 #define RAW_FLOATS 65536  /* of a right factor that is as quick to read in place as to pack */
@@ -156,6 +156,31 @@ static void dot_task(void *context, long ticket) {
     }
 }
 
+/* To `count` sums: elements of a row of a, from k on as many as a block has, times rows of b. */
+static void add_rows(float *sums, const Product *p, const float *a, const float *b_at, long k, long count) {
+    for (const long end = MINIMUM(p->k, k + DEPTH); k < end; k += 4) {
+        const long rows = MINIMUM(4, end - k);
+        const float *b[4];
+        Vector left[4];
+        for (long u = 0; u < 4; u++) {
+            b[u] = b_at + (k + MINIMUM(u, rows - 1)) * p->b_step;
+            left[u] = u < rows ? all(a[(k + u) * p->a_step]) : zero();
+        }
+        long j = 0;
+        if (rows == 4) {
+            for (; j + LANES <= count; j += LANES)
+                store(sums + j, load(sums + j) + ((left[0] * load(b[0] + j) + left[1] * load(b[1] + j)) +
+                                                  (left[2] * load(b[2] + j) + left[3] * load(b[3] + j))));
+        }
+        for (; j < count; j += LANES) {
+            const long lanes = MINIMUM(LANES, count - j);
+            Vector sum = load_first(sums + j, lanes);
+            for (long u = 0; u < rows; u++) sum += left[u] * load_first(b[u] + j, lanes);
+            store_first(sums + j, sum, lanes);
+        }
+    }
+}
+
 /* Few rows times columns that are apart: whole rows of b are added up, as they lie in memory. */
 static void rows_task(void *context, long ticket) {
     Job *job = context;
@@ -172,26 +197,12 @@ static void rows_task(void *context, long ticket) {
         for (long j = from; j < to; j++)
             c[j] = (e->row_bias ? e->row_bias[i] : 0) + (e->column_bias ? e->column_bias[j] : 0) +
                    (e->residual ? e->residual[at + j] : 0);
-        for (long k = 0; k < p->k; k += 4) {
-            const long rows = MINIMUM(4, p->k - k);
-            const float *b[4];
-            Vector left[4];
-            for (long u = 0; u < 4; u++) {
-                b[u] = p->b + p->b_offsets[item] + (k + MINIMUM(u, rows - 1)) * p->b_step;
-                left[u] = u < rows ? all(a[(k + u) * p->a_step]) : zero();
-            }
-            long j = from;
-            if (rows == 4) {
-                for (; j + LANES <= to; j += LANES)
-                    store(c + j, load(c + j) + ((left[0] * load(b[0] + j) + left[1] * load(b[1] + j)) +
-                                                (left[2] * load(b[2] + j) + left[3] * load(b[3] + j))));
-            }
-            for (; j < to; j += LANES) {
-                const long lanes = MINIMUM(LANES, to - j);
-                Vector sum = load_first(c + j, lanes);
-                for (long u = 0; u < rows; u++) sum += left[u] * load_first(b[u] + j, lanes);
-                store_first(c + j, sum, lanes);
-            }
+        add_rows(c + from, p, a, p->b + p->b_offsets[item] + from, 0, to - from);
+        for (long k = DEPTH; k < p->k; k += DEPTH) {
+            float sums[ROW_FLOATS];
+            for (long j = 0; j < to - from; j++) sums[j] = 0;
+            add_rows(sums, p, a, p->b + p->b_offsets[item] + from, k, to - from);
+            for (long j = 0; j < to - from; j++) c[from + j] += sums[j];
         }
         NAMED(activate)(&e->activation, c + from, c + from, to - from);
     }

@@ -74,6 +74,16 @@ INLINE float sum_row(const float *x, long n, float shift, const int squares) {
     return sum;
 }
 
+/* The mean of a row, and of the squares of the distances to it: where they are results, no digit is to be missed. */
+static void moments(const float *x, long n, int centred, float *mean, float *variance) {
+    double sum = 0, squares = 0;
+    for (long i = 0; centred && i < n; i++) sum += x[i];
+    const double centre = sum / (double)n;
+    for (long i = 0; i < n; i++) squares += (x[i] - centre) * (x[i] - centre);
+    *mean = (float)centre;
+    *variance = (float)(squares / (double)n);
+}
+
 static void layer_norm_task(void *context, long ticket) {
     const Job *job = context;
     const Rows *r = job->r;
@@ -81,12 +91,17 @@ static void layer_norm_task(void *context, long ticket) {
     for (long row = ticket * job->each; row < MINIMUM(r->rows, (ticket + 1) * job->each); row++) {
         const float *x = r->x + row * n;
         float *y = r->y + row * n;
-        float mean = 0;
-        if (job->flag) {
-            mean = sum_row(x, n, 0, 0) / (float)n;
-            mean += sum_row(x, n, mean, 0) / (float)n; /* what rounding a long sum took away */
+        float mean = 0, variance;
+        if (r->mean || r->deviation) {
+            moments(x, n, job->flag, &mean, &variance);
+        } else {
+            if (job->flag) {
+                mean = sum_row(x, n, 0, 0) / (float)n;
+                mean += sum_row(x, n, mean, 0) / (float)n; /* what rounding a long sum took away */
+            }
+            variance = sum_row(x, n, mean, 1) / (float)n;
         }
-        const float factor = 1.0f / sqrtf(sum_row(x, n, mean, 1) / (float)n + r->epsilon);
+        const float factor = 1.0f / sqrtf(variance + r->epsilon);
         if (r->mean) r->mean[row] = mean;
         if (r->deviation) r->deviation[row] = factor;
         const Vector centre = all(mean), scaled = all(factor);

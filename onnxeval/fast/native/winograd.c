@@ -11,6 +11,7 @@
 
 #define POINTS 16
 #define CHUNK_UNITS 4       /* blocks of maps between two transforms */
+#define DEPTH 128           /* channels of a sum: longer ones lose more than an untransformed one does */
 #define BLOCK_FLOATS 131072 /* of a transformed input that stays in the second cache */
 
 typedef struct {
@@ -193,10 +194,16 @@ static void tiles_task(void *context, long ticket) {
                 for (long each = unit; each < stop; each++) {
                     const long map = g->maps * each / job->units, rows = g->maps * (each + 1) / job->units - map;
                     Tile t = {.a = weights + point * matrix + map * g->channels, .a_row = 1, .a_step = rows, .b_step = width,
-                              .c_row = width, .depth = g->channels, .columns = width};
+                              .c_row = width, .columns = width};
                     t.b = input + (size_t)(panel - panel0) * room + point * g->channels * width;
                     t.c = sums + (point * maps + map - map0) * width;
-                    run_tile(&t, rows, 0);
+                    for (long from = 0; from < g->channels; from += DEPTH) {
+                        t.depth = MINIMUM(DEPTH, g->channels - from);
+                        t.accumulate = from > 0;
+                        run_tile(&t, rows, 0);
+                        t.a += DEPTH * rows;
+                        t.b += DEPTH * width;
+                    }
                 }
             for (long map = 0; map < maps; map++) {
                 const long channel = group * g->maps + map0 + map;
