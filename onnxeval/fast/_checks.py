@@ -11,6 +11,7 @@ from onnxeval.dtypes import BFLOAT16, DType, Tensor
 from onnxeval.fast.engine import native
 
 FLOAT32 = np.dtype(np.float32)
+EIGHT_BITS = (np.dtype(np.int8), np.dtype(np.uint8))
 
 #: Element types as arrays.h numbers them.
 TYPES: dict[DType, int] = {
@@ -77,3 +78,8 @@ def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         return None
+
+
+def is_bytes(x: Any) -> bool:
+    """Whether a value is an array of 8-bit integers."""
+    return type(x) is np.ndarray and x.dtype in EIGHT_BITS

@@ -85,6 +85,97 @@ def multiply_quantized(
     /,
 ) -> None: ...
 def quantize(x: Tensor, codes: Tensor, scale: Tensor, zero: Tensor, /) -> None: ...
+
+class IntegerFilters:
+    def __new__(
+        cls,
+        weights: Tensor,
+        groups: int,
+        steps: tuple[int, ...],
+        zero_points: Tensor,
+        bias: Tensor,
+        multiplier: Tensor | None,
+        divisor: float,
+        /,
+    ) -> IntegerFilters: ...
+
+def convolve_integers(
+    x: Tensor,
+    x_zero: Tensor | None,
+    filters: IntegerFilters,
+    out: Tensor,
+    y_zero: int,
+    lowest: int,
+    highest: int,
+    stride_y: int,
+    stride_x: int,
+    dilation_y: int,
+    dilation_x: int,
+    top: int,
+    left: int,
+    /,
+) -> None: ...
+def quantize_rows(
+    x: Tensor, out: Tensor, scale: Tensor, zero: Tensor | None, rows: int, length: int, along: Any, /
+) -> None: ...
+def dequantize_rows(
+    x: Tensor, out: Tensor, scale: Tensor, zero: Tensor | None, rows: int, length: int, along: Any, /
+) -> None: ...
+def multiply_bits(
+    a: Tensor,
+    codes: Tensor,
+    scales: Tensor,
+    zeros: Tensor | None,
+    out: Tensor,
+    bias: Tensor | None,
+    bits: int,
+    block: int,
+    /,
+) -> None: ...
+def requantize(
+    sums: Tensor,
+    out: Tensor,
+    bias: Tensor | None,
+    multiplier: Tensor,
+    factor: Tensor,
+    divisor: float,
+    zero: int,
+    /,
+) -> None: ...
+def join_bytes(
+    what: int,
+    out: Tensor,
+    rows: int,
+    length: int,
+    scale: float,
+    zero: int,
+    a: Tensor,
+    a_layout: int,
+    a_count: int,
+    a_scale: float,
+    a_zero: int,
+    b: Tensor,
+    b_layout: int,
+    b_count: int,
+    b_scale: float,
+    b_zero: int,
+    /,
+) -> None: ...
+def look_up_bytes(x: Tensor, table: Tensor, out: Tensor, /) -> None: ...
+def pool_bytes(
+    x: Tensor,
+    out: Tensor,
+    taps_y: int,
+    taps_x: int,
+    stride_y: int,
+    stride_x: int,
+    dilation_y: int,
+    dilation_x: int,
+    top: int,
+    left: int,
+    /,
+) -> None: ...
+def mean_of_bytes(x: Tensor, out: Tensor, x_scale: float, x_zero: int, y_scale: float, y_zero: int, /) -> None: ...
 def quantized_lstm(
     x: Tensor,
     into: tuple[Integers, ...],

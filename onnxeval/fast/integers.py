@@ -11,7 +11,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
-from onnxeval.fast._checks import contiguous, is_float32, known_float32
+from onnxeval.fast._checks import EIGHT_BITS, contiguous, is_float32, known_float32
 from onnxeval.fast.engine import native
 from onnxeval.ops.contrib.dynamic_quantize import (
     dynamic_quantize_matmul,
@@ -21,8 +21,6 @@ from onnxeval.ops.contrib.dynamic_quantize import (
 from onnxeval.ops.math.quantized_matmul import matmul_integer
 from onnxeval.ops.quantization.dynamic import dynamic_quantize_linear
 from onnxeval.registry import Kernel
-
-EIGHT_BITS = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 def packed_integers(weights: Tensor | None, zero_point: Tensor | None) -> Any:

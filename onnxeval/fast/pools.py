@@ -1,4 +1,4 @@
-"""MaxPool and AveragePool of float32 over one, two or three axes: the last two at once, then the first."""
+"""MaxPool, of 8 bits too, and AveragePool of float32 over up to three axes: the last two at once, then the first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
-from onnxeval.fast._checks import contiguous, is_float32
+from onnxeval.fast._checks import contiguous, is_bytes, is_float32
 from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._windows import Windows, check_seen, windows_of
@@ -53,7 +53,7 @@ def bind_max_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> 
     def counted(windows: Sequence[Windows]) -> None:
         check_seen(windows)
 
-    pooled = _pool(attributes, counted)
+    pooled = _pool(attributes, counted, takes_bytes=True)
 
     @replayable
     def pool(x: Tensor, *, allocate: Allocate, **given: Any) -> Any:
@@ -73,7 +73,7 @@ def bind_average_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any])
             check_seen(windows)
         return [np.asarray(w.padded() if padding_counts else w.seen(), np.float32) for w in windows]
 
-    pooled = _pool(attributes, counted)
+    pooled = _pool(attributes, counted, takes_bytes=False)
 
     @replayable
     def pool(x: Tensor, *, allocate: Allocate, **given: Any) -> Tensor:
@@ -123,6 +123,8 @@ def _counts_of_one(size: int) -> tuple[Tensor, Tensor]:
 def _pool(
     attributes: Mapping[str, Any],
     counted: Callable[[Sequence[Windows]], Sequence[Tensor] | None],
+    *,
+    takes_bytes: bool,
 ) -> Callable[[Tensor, Allocate], Tensor | None]:
     """What computes the result; None where this is for the readable kernel."""
     kernels = native()
@@ -154,7 +156,8 @@ def _pool(
         )
 
     def pooled(x: Tensor, allocate: Allocate) -> Tensor | None:
-        if not is_float32(x) or x.ndim not in (3, 4, 5) or not x.size or len(kernel_shape) != x.ndim - 2:
+        of_bytes = takes_bytes and is_bytes(x)
+        if not (is_float32(x) or of_bytes) or x.ndim not in (3, 4, 5) or not x.size or len(kernel_shape) != x.ndim - 2:
             return None
         found = plans.get(x.shape)
         if found is None:
@@ -166,8 +169,11 @@ def _pool(
             return None
         result = contiguous(x)
         for step in steps:
-            source, result = result, allocate(step.results, np.float32)
-            kernels.pool(source.reshape(step.planes), result, *step.counted, *step.geometry)
+            source, result = result, allocate(step.results, x.dtype)
+            if of_bytes:
+                kernels.pool_bytes(source.reshape(step.planes), result, *step.geometry)
+            else:
+                kernels.pool(source.reshape(step.planes), result, *step.counted, *step.geometry)
         return result.reshape(sizes)
 
     return pooled

@@ -20,6 +20,7 @@ from onnxeval.passes.inline_branches import inline_branches
 from onnxeval.passes.merge_movements import merge_movements
 from onnxeval.passes.prepare import prepare
 from onnxeval.passes.recognise import recognise
+from onnxeval.passes.recognise_quantized import recognise_quantized
 from onnxeval.passes.reuse_buffers import reuse_buffers
 from onnxeval.passes.share_results import share_results
 from onnxeval.passes.specialise import specialise
@@ -39,11 +40,20 @@ REWRITES: tuple[Pass, ...] = (
 )
 
 #: All of them, in order. The later ones decide how steps run.
-PASSES: tuple[Pass, ...] = (fold_constants, *REWRITES, fuse_chains, use_native, prepare, reuse_buffers)
+PASSES: tuple[Pass, ...] = (
+    recognise_quantized,
+    fold_constants,
+    *REWRITES,
+    fuse_chains,
+    use_native,
+    prepare,
+    reuse_buffers,
+)
 
 
 def optimise(plan: Plan, known: Known) -> Plan:
     """The plan after every pass, with the sub-graphs and functions in it."""
+    plan = _throughout(plan, known, (recognise_quantized,))
     plan = _throughout(fold_constants(plan, known), known, REWRITES)
     plan = use_native(_throughout(plan, known, (fuse_chains,)), known)
     plan = prepare(plan, known)

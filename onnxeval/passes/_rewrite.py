@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from onnxeval.dtypes import Tensor
 from onnxeval.plan import Plan, Step, with_releases
-from onnxeval.registry import STANDARD, signature_of
+from onnxeval.registry import DECIDED, STANDARD, signature_of
 from onnxeval.schema import find_schema, newest_opset
 from onnxeval.values import TensorType, Value
 
@@ -95,7 +95,7 @@ def standard_step(like: Step, op: str, inputs: tuple[str, ...], output: str, **a
         outputs=(output,),
         attributes=attributes,
         subgraphs={},
-        injected=signature_of(kernel).injected - {"n_outputs"},
+        injected=signature_of(kernel).injected - DECIDED,
         schema=schema,
     )
 

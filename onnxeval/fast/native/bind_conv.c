@@ -77,8 +77,7 @@ static const float *weights_for(Filters *self, const Geometry *g, Method *method
     return self->packed[*method];
 }
 
-/* Strides, dilations and the padding before, each far from where a place could not be counted any more. */
-static int take_numbers(PyObject *const *arguments, Geometry *g) {
+int take_geometry(PyObject *const *arguments, Geometry *g) {
     long *const targets[] = {&g->stride_y, &g->stride_x, &g->dilation_y, &g->dilation_x, &g->top, &g->left};
     for (int i = 0; i < 6; i++) {
         const long value = PyLong_AsLong(arguments[i]);
@@ -127,7 +126,7 @@ static int take_convolution(Convolve *call, PyObject *const *arguments) {
     Geometry *g = &q->g;
     const Py_buffer *x = take(held, arguments[0], "f", 0, "x");
     const Py_buffer *out = x ? take(held, arguments[2], "f", WRITTEN, "out") : NULL;
-    if (!out || take_numbers(arguments + 8, g)) return -1;
+    if (!out || take_geometry(arguments + 8, g)) return -1;
     const Py_ssize_t *w = filters->w->shape;
     if (x->ndim != 4 || out->ndim != 4 || x->shape[1] != w[1] * filters->groups || out->shape[1] != w[0] ||
         out->shape[0] != x->shape[0]) {
@@ -194,7 +193,7 @@ static int take_pool(Pooling *call, PyObject *const *arguments) {
     Geometry *g = &p->g;
     const Py_buffer *x = take(held, arguments[0], "f", 0, "x");
     const Py_buffer *out = x ? take(held, arguments[1], "f", WRITTEN, "out") : NULL;
-    if (!out || take_numbers(arguments + 6, g)) return -1;
+    if (!out || take_geometry(arguments + 6, g)) return -1;
     g->taps_y = PyLong_AsLong(arguments[4]);
     g->taps_x = PyLong_AsLong(arguments[5]);
     if (PyErr_Occurred()) return -1;

@@ -50,10 +50,10 @@ static int take_integer_product(MultiplyIntegers *call, PyObject *const *argumen
     IntegerProduct *p = &call->product;
     int is_signed, zero_signed;
     float *scale;
-    const Py_buffer *a = take_bytes(held, arguments[0], "a", &is_signed);
+    const Py_buffer *a = take_bytes(held, arguments[0], 0, "a", &is_signed);
     if (!a || take_floats(held, arguments[1], 1, 0, "the scale of a", &scale)) return -1;
     if (arguments[2] != Py_None) {
-        const Py_buffer *zero = take_bytes(held, arguments[2], "the zero point of a", &zero_signed);
+        const Py_buffer *zero = take_bytes(held, arguments[2], 0, "the zero point of a", &zero_signed);
         if (!zero) return -1;
         if (zero_signed != is_signed || count_of(zero) != 1) {
             PyErr_SetString(PyExc_ValueError, "the zero point of a is not one number of its type");

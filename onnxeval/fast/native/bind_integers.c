@@ -2,15 +2,6 @@
 
 #include <stdlib.h>
 
-/* The buffer of 8-bit integers, and what to flip in them for `is_signed` ones. */
-const Py_buffer *take_bytes(Buffers *held, PyObject *object, const char *name, int *is_signed) {
-    Py_buffer probe;
-    if (PyObject_GetBuffer(object, &probe, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)) return NULL;
-    *is_signed = probe.format && probe.format[0] == 'b';
-    PyBuffer_Release(&probe);
-    return take(held, object, *is_signed ? "b" : "B", 0, name);
-}
-
 /* Integers(b, zero_points): b (K, N) of int8 or uint8, a zero point (int32) for each column */
 static PyObject *integers_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(keywords)) {
     PyObject *object, *zeros;
@@ -18,7 +9,7 @@ static PyObject *integers_new(PyTypeObject *type, PyObject *arguments, PyObject 
     Buffers held = {.count = 0};
     Integers8 *self = NULL;
     int is_signed;
-    const Py_buffer *b = take_bytes(&held, object, "the matrix", &is_signed);
+    const Py_buffer *b = take_bytes(&held, object, 0, "the matrix", &is_signed);
     const Py_buffer *zero = b ? take(&held, zeros, "i", 0, "the zero points") : NULL;
     if (!zero) goto done;
     if (b->ndim != 2 || count_of(zero) != b->shape[1]) {

@@ -36,6 +36,9 @@ int nest_in(ptrdiff_t *steps, const Py_buffer *array, const Py_ssize_t *shape, i
 /* The same for an operand that may be None, then *elements is NULL; anything but `count` elements is refused. */
 int take_floats(Buffers *, PyObject *, Py_ssize_t count, int how, const char *name, float **elements);
 
+/* The buffer of 8-bit integers, and whether they are signed. */
+const Py_buffer *take_bytes(Buffers *, PyObject *, int how, const char *name, int *is_signed);
+
 void release(Buffers *);
 
 /* One call of a kernel with all that it needs, at the head of a structure of the binding's own. A call that is recorded
@@ -63,8 +66,8 @@ PyObject *abandon(Call *);
 /* The number of elements. */
 Py_ssize_t count_of(const Py_buffer *);
 
-/* The buffer of 8-bit integers, and whether they are signed. */
-const Py_buffer *take_bytes(Buffers *, PyObject *, const char *name, int *is_signed);
+/* Strides, dilations and the padding before, each far from where a place could not be counted any more. */
+int take_geometry(PyObject *const *arguments, Geometry *);
 int take_activation(PyObject *const *arguments, Activation *);
 int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function);
 
@@ -95,16 +98,24 @@ typedef struct {
     PyTypeObject *type;
 } Type;
 
-extern Type MatrixType, FiltersType, IntegersType, ForestType, RecordingType;
+extern Type MatrixType, FiltersType, IntegersType, IntegerFiltersType, ForestType, RecordingType;
 /* What a deallocator ends with. */
 void free_object(PyObject *);
-
 
 PyObject *py_multiply(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_convolve(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_multiply_integers(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_multiply_quantized(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_quantize(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_convolve_integers(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_quantize_rows(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_dequantize_rows(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_multiply_bits(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_requantize(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_join_bytes(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_look_up_bytes(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_pool_bytes(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_mean_of_bytes(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_quantized_lstm(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_layer(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_pool(PyObject *, PyObject *const *, Py_ssize_t);

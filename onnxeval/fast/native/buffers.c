@@ -54,6 +54,14 @@ int take_floats(Buffers *held, PyObject *object, Py_ssize_t count, int how, cons
     return 0;
 }
 
+const Py_buffer *take_bytes(Buffers *held, PyObject *object, int how, const char *name, int *is_signed) {
+    Py_buffer probe;
+    if (PyObject_GetBuffer(object, &probe, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)) return NULL;
+    *is_signed = probe.format && probe.format[0] == 'b';
+    PyBuffer_Release(&probe);
+    return take(held, object, *is_signed ? "b" : "B", how, name);
+}
+
 Py_ssize_t count_of(const Py_buffer *view) { return view->len / view->itemsize; }
 
 void release(Buffers *held) {

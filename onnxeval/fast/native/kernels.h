@@ -173,6 +173,115 @@ typedef struct {
     uint8_t *zero;
 } Quantization;
 
+/* Sums become integers of 8 bits: rint(sum * multiplier / divisor) + zero, from lowest to highest. */
+typedef struct {
+    int32_t zero, lowest, highest;
+    int is_signed, is_bounded; /* the result; by more than the range of its type */
+} Requantization;
+
+/* Weights of a convolution of 8-bit integers, each of which stands for its distance to the zero point of its map; and what
+   becomes of the sums of each map. */
+typedef struct {
+    long maps, depth;      /* maps of all groups; channels and taps of one */
+    int32_t *words, *ones; /* packed by `pack_integer_filters`; as the weights of one map that are all 1 */
+    int32_t *sums, *zero;  /* of each map: the sum of its integers, its zero point; both as they are packed, signed */
+    int32_t *bias;
+    int any_zero; /* whether any zero point is not 0 */
+    double *multiplier, divisor;
+    float *factor; /* multiplier / divisor */
+} IntegerFilters;
+
+typedef struct {
+    Geometry g;
+    const uint8_t *x;
+    uint8_t flip;   /* as in IntegerProduct */
+    int32_t x_zero; /* of the unsigned numbers */
+    const IntegerFilters *w;
+    int32_t *sums; /* the result, NULL where it is y */
+    uint8_t *y;
+    Requantization how;
+} IntegerConvolution;
+
+/* Floats to integers of 8 bits, or back: rows of `length` elements. Scales and zero points are one number, or one for each of
+   `count` rows that recur, or one for each element of a row. */
+typedef struct {
+    long rows, length, count;
+    float *floats;
+    uint8_t *bytes;
+    const float *scale;
+    const uint8_t *zero; /* NULL where it is 0 */
+    int to_bytes, is_signed, along;
+} ByteCasts;
+
+/* Rows of n sums become integers of 8 bits: rint((sum + bias) * multiplier / divisor) + zero. */
+typedef struct {
+    long rows, n;
+    const int32_t *sums, *bias; /* of each column; NULL where there is none: its sum with any of the others has 32 bits */
+    const double *multiplier;
+    const float *factor; /* multiplier / divisor */
+    double divisor;
+    uint8_t *y;
+    Requantization how;
+} SumRows;
+
+/* y (m, n) = a (m, k) times the transpose of weights (n, k) of 4 or 8 bits, the first in the low bits, plus bias. Each block of a
+   row of weights has a scale and a zero point. */
+typedef struct {
+    long m, n, k, block, blocks; /* block: weights of one; blocks: of a row, the last of which may reach beyond k */
+    int bits;
+    const float *a, *scales, *bias;
+    const uint8_t *codes, *zeros; /* zeros: packed as the weights, NULL where they are in the middle of the range */
+    float *y;
+} BitsProduct;
+
+/* How an operand of bytes lies beside a result of `rows` rows of `length` elements. */
+typedef enum { WHOLE, SINGLE, PER_ROW, ALONG_ROW, LAYOUTS } Layout;
+
+/* Integers of 8 bits that count from a zero point in steps of a scale; row r has element r % count, PER_ROW. */
+typedef struct {
+    const uint8_t *elements;
+    long layout, count;
+    float scale;
+    int32_t zero;
+    int is_signed;
+} ByteOperand;
+
+/* What two such tensors stand for is added or multiplied, and becomes such integers again. */
+typedef struct {
+    long rows, length;
+    Join what; /* ADD or MULTIPLY */
+    ByteOperand left, right;
+    uint8_t *y;
+    float scale;
+    Requantization how;
+} ByteJoin;
+
+/* The entry of each byte, for rows of `length` bytes; those of the result are `pitch` apart. */
+typedef struct {
+    long rows, length, pitch;
+    const uint8_t *x, *table;
+    uint8_t *y;
+} ByteTable;
+
+/* The largest integer that each window sees; one group, channel and map, and batch planes. */
+typedef struct {
+    Geometry g;
+    const uint8_t *x;
+    uint8_t flip; /* 0x80 for signed ones */
+    uint8_t *y;
+} BytePool;
+
+/* The mean of each row of `length` integers: rint(mean * x_scale / y_scale) + zero in 64-bit floats. */
+typedef struct {
+    long rows, length;
+    const uint8_t *x;
+    uint8_t flip;
+    int32_t x_zero;
+    uint8_t *y;
+    double x_scale, y_scale;
+    Requantization how;
+} ByteMeans;
+
 /* DynamicQuantizeLSTM with the usual activations: gates in the order input, output, forget, cell. */
 typedef struct {
     long steps, directions, batch, features, hidden;
@@ -223,6 +332,17 @@ typedef struct {
     void (*pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
     int (*multiply_integers)(const IntegerProduct *);
     int (*quantize)(const Quantization *);
+    /* Words of a map. Of the geometry, both look at channels, taps, strides and dilations alone. */
+    size_t (*integer_filter_words)(const Geometry *);
+    void (*pack_integer_filters)(IntegerFilters *, const uint8_t *weights, uint8_t flip, const Geometry *);
+    int (*convolve_integers)(const IntegerConvolution *);
+    int (*cast_bytes)(const ByteCasts *);
+    int (*multiply_bits)(const BitsProduct *);
+    int (*requantize_rows)(const SumRows *);
+    int (*join_bytes)(const ByteJoin *);
+    int (*look_up_bytes)(const ByteTable *);
+    int (*pool_bytes)(const BytePool *);
+    int (*mean_of_bytes)(const ByteMeans *);
     int (*run_quantized_lstm)(const QuantizedLstm *);
     int (*run_layer)(const Layer *);
     int (*pool)(const Pool *);

@@ -71,6 +71,15 @@ static PyMethodDef methods[] = {
     {"multiply_integers", FAST(py_multiply_integers)},
     {"multiply_quantized", FAST(py_multiply_quantized)},
     {"quantize", FAST(py_quantize)},
+    {"convolve_integers", FAST(py_convolve_integers)},
+    {"quantize_rows", FAST(py_quantize_rows)},
+    {"dequantize_rows", FAST(py_dequantize_rows)},
+    {"multiply_bits", FAST(py_multiply_bits)},
+    {"requantize", FAST(py_requantize)},
+    {"join_bytes", FAST(py_join_bytes)},
+    {"look_up_bytes", FAST(py_look_up_bytes)},
+    {"pool_bytes", FAST(py_pool_bytes)},
+    {"mean_of_bytes", FAST(py_mean_of_bytes)},
     {"quantized_lstm", FAST(py_quantized_lstm)},
     {"run_layer", FAST(py_run_layer)},
     {"pool", FAST(py_pool)},
@@ -96,7 +105,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static Type *const types[] = {&MatrixType, &FiltersType, &IntegersType, &ForestType, &RecordingType};
+static Type *const types[] = {&MatrixType, &FiltersType, &IntegersType, &IntegerFiltersType, &ForestType, &RecordingType};
 
 static int execute(PyObject *module) {
     /* Pool and types are those of the process, and only one interpreter's objects may be in them. */

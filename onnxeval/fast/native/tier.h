@@ -18,6 +18,21 @@ int NAMED(quantize)(const Quantization *);
 void NAMED(panel_sums)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *, long panel, int32_t *to, ptrdiff_t to_row, long rows);
 /* Sums of products of words (rows, k) and the matrix, to_row apart; rows are filled up to whole vectors. */
 void NAMED(multiply_words)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *, int32_t *to, ptrdiff_t to_row, long rows);
+size_t NAMED(integer_filter_words)(const Geometry *);
+void NAMED(pack_integer_filters)(IntegerFilters *, const uint8_t *weights, uint8_t flip, const Geometry *);
+int NAMED(convolve_integers)(const IntegerConvolution *);
+/* Taps of a single channel that have words of their own. */
+#define MOST_CHANNEL_TAPS 128
+long NAMED(channel_words)(const Geometry *);
+void NAMED(pack_channel)(int32_t *to, const uint8_t *weights, uint8_t flip, const Geometry *);
+int NAMED(convolve_single_channels)(const IntegerConvolution *);
+int NAMED(cast_bytes)(const ByteCasts *);
+int NAMED(multiply_bits)(const BitsProduct *);
+int NAMED(requantize_rows)(const SumRows *);
+int NAMED(join_bytes)(const ByteJoin *);
+int NAMED(look_up_bytes)(const ByteTable *);
+int NAMED(pool_bytes)(const BytePool *);
+int NAMED(mean_of_bytes)(const ByteMeans *);
 int NAMED(run_quantized_lstm)(const QuantizedLstm *);
 int NAMED(run_layer)(const Layer *);
 void NAMED(run_chain)(const ElementChain *);
