@@ -19,7 +19,7 @@ from onnxeval.fast.engine import UPDATED, WRITTEN, native
 from onnxeval.limits import Run
 from onnxeval.passes import is_movement
 from onnxeval.tape import Row, Tape
-from onnxeval.values import TensorType, Value
+from onnxeval.values import Sequence, TensorType, Value
 
 #: Bytes that all values of a plan may keep.
 _MOST_MEMORY = 1 << 24
@@ -46,7 +46,7 @@ class Replay:
         #: Whether all is done by compiled kernels, which raise no floating-point warnings.
         self.is_compiled = all(entry.row is None for entry in entries)
         #: Whether results are always of the same types and shapes, and no step has steps inside it to account for.
-        self.is_plain = all(_is_plain(values[place]) for _, place in self._results) and all(
+        self.is_plain = all(_has_one_type(values[place]) for _, place in self._results) and all(
             entry.row is None or entry.row.kernel is not None for entry in entries
         )
 
@@ -205,6 +205,11 @@ def _shares(result: Tensor, value: Value) -> bool:
 
 def _is_plain(value: Value) -> bool:
     return type(value) is np.ndarray and not value.dtype.hasobject
+
+
+def _has_one_type(value: Value) -> bool:
+    """Whether results like this one are of its type, all of them: a sequence of any length is, if it has a type."""
+    return _is_plain(value) or (isinstance(value, Sequence) and value.element_type is not None)
 
 
 def _copied(value: Value) -> Value:
