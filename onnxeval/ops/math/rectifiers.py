@@ -70,8 +70,7 @@ def elu(x: Tensor, *, alpha: float) -> Tensor:
     """x, or ``alpha`` (exp(x) - 1) where it is negative. Source: Elu-22."""
     result = np.expm1(np.minimum(x, 0))
     result *= alpha
-    result += np.maximum(x, 0)
-    return result
+    return np.where(x < 0, result, x)  # never a sum: ``alpha`` times 0 may be NaN
 
 
 @op("Selu", versions=(1, 6, 22))
