@@ -41,9 +41,10 @@ class FusedHead:
         self.sources = first.sources
         self.attributes = first.attributes
         self.extras = extras  # what is added: bias or residual -> its place
-        # A constant bias may be stored as one row: a product of matrices has axes enough for it
+        # A constant bias may be stored as one row, on more axes
         bias = constants[extras["bias"]] if "bias" in extras else None
         self.vectors = {} if bias is None else {"bias": bias.reshape(-1)}
+        self.rank = 0 if bias is None else bias.ndim  # the least of the result
         known = [constants[source] if source >= 0 else None for source in first.sources]
         self.product = product(known, first.attributes)
         self.activation = activation
@@ -53,7 +54,8 @@ class FusedHead:
         """Their result; None where the parts must do it, one after the other."""
         values = [inputs[source] if source >= 0 else None for source in self.sources]
         added = {name: inputs[place] for name, place in self.extras.items()} | self.vectors
-        return self.product(*values, **self.attributes, **added, **supplied, activation=self.activation)
+        result = self.product(*values, **self.attributes, **added, **supplied, activation=self.activation)
+        return None if result is None or result.ndim < self.rank else result
 
     def alone(self, *values: Tensor | None, **given: Any) -> Tensor:
         """The first part by itself, with the weights that are packed already."""
@@ -101,7 +103,7 @@ def _kind_of_extra(value: Tensor | None, has_columns: bool) -> str | None:
         return "residual"
     if not is_float32(value):
         return None
-    if value.size > 1 and value.shape in ((value.size,), (1, value.size)):
+    if value.size > 1 and value.shape[-1] == value.size:
         return "bias" if has_columns else None
     return "residual" if value.ndim > 1 and value.shape[-1] > 1 else None
 

@@ -113,3 +113,29 @@ def test_an_error_names_the_node_it_is_of(kernels):
         model.run({"x": x, "w": w, "c": np.ones(3, np.float32)})
     with pytest.raises(onnxeval.NodeError, match=r"product \(MatMul-13\)"):
         model.run({"x": x, "w": w[:5], "c": np.ones(8, np.float32)})
+
+
+@pytest.mark.parametrize("bias", [(5,), (1, 5), (1, 1, 5), (1, 1, 1, 5), (1, 1), (1,)])
+@pytest.mark.parametrize("shape", [(4, 6), (2, 4, 6), (1, 1, 4, 6)])
+def test_a_bias_on_any_axes(tier, shape, bias):
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["s"]),
+        helper.make_node("Relu", ["s"], ["y"]),
+    ]
+    weights = {"w": rng.standard_normal((6, 5)).astype(np.float32), "b": rng.standard_normal(bias).astype(np.float32)}
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    model = onnxeval.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)]))
+    for _ in range(5):
+        x = rng.standard_normal(shape).astype(np.float32)
+        wanted = np.maximum(x @ weights["w"] + weights["b"], 0)
+        got = model.run({"x": x})["y"]
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
