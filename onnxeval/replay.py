@@ -136,7 +136,9 @@ class _Builder:
 
     def _settle(self, row: Row, outputs: tuple[Value, ...], again: Any) -> None:
         for place, value in zip(row.outputs, outputs, strict=True):
-            self.values[place] = value
+            # What NumPy gives may be a view, of memory that is written when the run is replayed, or not to be written
+            is_own = again is not row or not isinstance(value, np.ndarray) or value.base is None
+            self.values[place] = value if is_own else value.copy()
         if again is not row:
             self._pinned.update(row.inputs)
         if again is None:

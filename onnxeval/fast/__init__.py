@@ -111,7 +111,16 @@ def replaces(*kernels: Kernel) -> Callable[[B], B]:
 def replacement(kernel: Kernel, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
     """What runs faster in the place of a kernel; None where nothing does."""
     binder = _binder_of(kernel)
-    return None if binder is None or native() is None else binder(constants, attributes)
+    if binder is None or native() is None:
+        return None
+    try:
+        return binder(constants, attributes)
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+    ):  # of what is wrong with attributes or constants: the readable kernel says it
+        return None
 
 
 @cache

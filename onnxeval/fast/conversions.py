@@ -11,6 +11,7 @@ from onnxeval.dtypes import BFLOAT16, DType, Tensor, dtype_of
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import TYPES, bits, common_shape, is_movable, is_plain
 from onnxeval.fast.engine import native
+from onnxeval.ops._cast import ROUND_MODES
 from onnxeval.ops.tensor.cast import cast
 from onnxeval.ops.tensor.choose import where
 from onnxeval.registry import Kernel
@@ -46,6 +47,8 @@ def bind_cast(_constants: Sequence[Tensor | None], attributes: Mapping[str, Any]
     """Cast between numbers of 8, 32 and 64 bits and bool, and between float32 and 16-bit floats."""
     kernels = native()
     assert kernels is not None
+    if attributes.get("round_mode", "up") not in ROUND_MODES:
+        return None
     target = dtype_of(attributes["to"])
     if target not in TYPES:
         return None

@@ -17,6 +17,8 @@ from onnxeval.ops.tensor.pad import SOURCES, Span, pad, pad_without_wrap
 from onnxeval.registry import Kernel
 
 _MOST_PLANS = 64
+#: The readable kernel refuses what takes more memory than there is, before it makes anything of that size.
+_LONGEST = 1 << 24
 
 
 class _Plan(NamedTuple):
@@ -44,7 +46,7 @@ def _plan_for(
         spans[axis] = Span(shape[axis], before, after)
     result = tuple([span.padded for span in spans])
     kept = tuple([span.kept for span in spans])
-    if min(result, default=0) < 1 or any(each.stop <= each.start for each in kept):
+    if min(result, default=0) < 1 or max(result) > _LONGEST or any(each.stop <= each.start for each in kept):
         return None
     changed = [(axis, span) for axis, span in enumerate(spans) if span.before or span.after]
     sources = () if mode == "constant" else tuple([(axis, span.sources(mode)) for axis, span in changed])
@@ -91,8 +93,10 @@ def _binder(readable: Kernel, modes: Sequence[str]) -> Callable[[Sequence[Tensor
             allocate: Allocate,
         ) -> Tensor:
             suits = mode in modes and is_movable(data) and pads.ndim == 1 and (axes is None or axes.ndim == 1)
-            along = None if axes is None else tuple(axes.tolist())
-            plan = _plan_for(data.shape, tuple(pads.tolist()), along, mode) if suits else None
+            plan = None
+            if suits:
+                along = None if axes is None else tuple(axes.tolist())
+                plan = _plan_for(data.shape, tuple(pads.tolist()), along, mode)
             result = None
             if plan is not None and mode == "constant":
                 result = _with_constant(data, plan, constant_value, allocate)

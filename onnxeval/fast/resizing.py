@@ -12,8 +12,8 @@ from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import bits, contiguous, is_float32, is_movable
 from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
-from onnxeval.ops.tensor._sampling import LINEAR, Axis, coordinates, cubic, nearest, taps
-from onnxeval.ops.tensor.resize import is_in_place, planned, resize, resize_by_scales, scaled, upsample
+from onnxeval.ops.tensor._sampling import COORDINATES, LINEAR, NEAREST, Axis, coordinates, cubic, nearest, taps
+from onnxeval.ops.tensor.resize import POLICIES, is_in_place, planned, resize, resize_by_scales, scaled, upsample
 from onnxeval.registry import Kernel
 
 #: Shapes, scales and sizes for which one step remembers what to do.
@@ -92,8 +92,12 @@ def bind_resize(_constants: Sequence[Tensor | None], attributes: Mapping[str, An
     filters = {"nearest": None, "linear": LINEAR, "cubic": cubic(attributes["cubic_coeff_a"])}
     if mode not in filters or coordinate_mode == "tf_crop_and_resize" or attributes.get("axes") is not None:
         return None
+    if coordinate_mode not in COORDINATES or attributes["nearest_mode"] not in NEAREST:
+        return None
     weighing = {name: bool(attributes.get(name, 0)) for name in ("antialias", "exclude_outside")}
     policy = attributes.get("keep_aspect_ratio_policy", "stretch")
+    if policy not in POLICIES:
+        return None
 
     def planner(x: Tensor, scales: Tensor | None, sizes: Tensor | None, allocate: Allocate) -> Sequence[_Step] | None:
         try:
