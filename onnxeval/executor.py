@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from onnxeval.errors import NodeError, OnnxEvalError, ResourceLimitError
-from onnxeval.fitting import check_outputs, check_types
+from onnxeval.fitting import check_outputs, check_types, type_key
 from onnxeval.limits import Limits, Run
 from onnxeval.observe import StepRunner
 from onnxeval.plan import NOTHING, PartFailed, Plan, Step, TypedBody
-from onnxeval.schema import TypeKey
-from onnxeval.values import Sequence, Value, ValueType, describe, type_of, type_string
+from onnxeval.values import Sequence, Value, ValueType, describe
 
 _ndarray = np.ndarray
 
@@ -99,7 +98,7 @@ def run_step(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, 
     inputs = [values[name] for name in step.inputs]
     try:
         if step.schema is not None:
-            key = tuple([x.dtype if type(x) is _ndarray else _type_key(x) for x in inputs])
+            key = tuple([x.dtype if type(x) is _ndarray else type_key(x) for x in inputs])
             if key not in step.schema.accepted:
                 check_types(step.schema, key)
         if step.subgraphs or step.injected:
@@ -111,7 +110,7 @@ def run_step(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, 
         else:
             outputs = as_outputs(step, results)
         if step.schema is not None and step.schema.chooses_types:
-            check_outputs(step.schema, tuple([_type_key(value) for value in outputs]))
+            check_outputs(step.schema, tuple([type_key(value) for value in outputs]))
         return outputs
     except Exception as error:
         raise located(error, step, inputs) from cause_of(error)
@@ -137,12 +136,6 @@ def cause_of(error: Exception) -> BaseException | None:
     if isinstance(error, PartFailed | NodeError):
         return error.cause
     return error.__cause__ if isinstance(error, OnnxEvalError) else error
-
-
-def _type_key(value: Value) -> TypeKey:
-    if value is None:
-        return None
-    return value.dtype if isinstance(value, np.ndarray) else type_string(type_of(value))
 
 
 def _supplied(step: Step, values: Mapping[str, Value], run: Run) -> dict[str, Any]:

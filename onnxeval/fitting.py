@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from onnx import AttributeProto
 
 from onnxeval.attributes import attribute_value, kind_name, kind_of
@@ -12,7 +13,7 @@ from onnxeval.dtypes import BY_NAME, NAMES, name_of
 from onnxeval.errors import ModelError
 from onnxeval.external import NO_FILES, Files
 from onnxeval.schema import LEGACY, Schema, Slot, TypeKey, slot_at
-from onnxeval.values import type_string
+from onnxeval.values import Value, type_of, type_string
 
 
 def is_free_attribute(name: str) -> bool:
@@ -70,6 +71,13 @@ def check_arity(schema: Schema, inputs: Sequence[str], outputs: Sequence[str]) -
         slot = slot_at(schema.inputs, place)
         if not (name or slot is None or slot.optional):
             raise ModelError(f'{schema.label} needs its input {place} "{slot.name}", it is blank')
+
+
+def type_key(value: Value) -> TypeKey:
+    """What a schema knows the type of a value by; None for an absent one."""
+    if value is None:
+        return None
+    return value.dtype if isinstance(value, np.ndarray) else type_string(type_of(value))
 
 
 def check_types(schema: Schema, types: tuple[TypeKey, ...]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast.parts import ABSENT, SO_FAR
-from onnxeval.fitting import check_types
+from onnxeval.fitting import check_types, type_key
 from onnxeval.passes._rewrite import Known, count_readers, op_type, rebuilt
 from onnxeval.passes.reuse_buffers import FRESH, in_place
 from onnxeval.plan import PartFailed, Plan, Step
@@ -104,7 +104,7 @@ class Chain:
         for part in self.parts[start:stop]:
             values = [inputs[s] if s >= 0 else result if s == SO_FAR else None for s in part.sources]
             try:
-                key = tuple([None if value is None else value.dtype for value in values])
+                key = tuple([type_key(value) for value in values])
                 if key not in part.schema.accepted:
                     check_types(part.schema, key)
                 result = np.asarray(part.quick(*values, **part.attributes, **supplied))  # scalars have other rules
