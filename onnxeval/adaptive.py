@@ -159,7 +159,7 @@ def kind_of(feeds: Mapping[str, Value]) -> tuple[Kind, bool]:
         if type(value) is np.ndarray:
             dtype = value.dtype
             kind += (name, dtype, value.shape, value.item() if _is_decisive(value) else None)
-            plain = plain and dtype.isbuiltin == 1 and dtype.kind != "O"
+            plain = plain and dtype.kind in "biufc" and dtype.isnative
         else:
             kind += (name, type(value))
             plain = False

@@ -1,5 +1,6 @@
 """Runs that are replayed give what the same runs give step by step, whatever numbers come."""
 
+import pickle
 import threading
 from dataclasses import replace
 
@@ -120,6 +121,15 @@ def test_weights_that_are_fed():
         feeds = {name: rng.standard_normal((2, 2, 3)).astype(np.float32) for name in "xw"}
         wanted = loaded.run(feeds, reference=True)["y"]
         np.testing.assert_allclose(loaded.run(feeds)["y"], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_feeds_that_were_unpickled_are_usual():
+    loaded = chain()
+    feeds = {"x": pickle.loads(pickle.dumps(np.ones((4, 6), np.float32)))}
+    for _ in range(SETTLED + 1):
+        loaded.run(feeds)
+    (kind,) = loaded._usual
+    assert loaded._usual[kind].replayed(kind, feeds) is not None
 
 
 def test_an_output_that_is_an_input():
