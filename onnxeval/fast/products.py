@@ -18,6 +18,8 @@ from onnxeval.registry import Kernel
 
 #: Fewer rows are multiplied in another way, in which sums of packed and of other factors differ in their last bits.
 _FEW_ROWS = 4
+#: Bytes of a factor that few rows stream from memory as it is: a second copy would double what a run takes.
+_STREAMED = 1 << 24
 
 
 class _Constant:
@@ -30,6 +32,8 @@ class _Constant:
 
     def ready_for(self, rows: int) -> Any:
         """What is to be multiplied with."""
+        if rows < _FEW_ROWS and self.factor.nbytes >= _STREAMED:
+            return self.factor
         if self._packed is None:
             if rows >= _FEW_ROWS and not self._is_met:
                 self._is_met = True
