@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from onnx import ModelProto
 
@@ -44,6 +42,7 @@ from onnxeval.checks.views import Holder, Node, Scope
 from onnxeval.checks.weights import Screen
 from onnxeval.checks.whole import Model
 from onnxeval.loader import Loaded
+from onnxeval.memory import uncollected
 
 #: The families of rules; importing them fills the table.
 FAMILIES = (
@@ -68,20 +67,8 @@ def check(
     source = read_source(model)
     if source.loaded is None:
         return only(judge(source), rules)
-    with garbage_left_lying():
+    with uncollected():
         return only(Check(source.loaded).run(), rules)
-
-
-@contextmanager
-def garbage_left_lying() -> Iterator[None]:
-    """No collections meanwhile: among many small objects that all live on they take a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class Check:

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import NodeProto
 
 from onnxeval.attributes import attribute_value
-from onnxeval.checks.checker import Check, garbage_left_lying
+from onnxeval.checks.checker import Check
 from onnxeval.checks.constants import evaluated
 from onnxeval.checks.inference import Inference, Types, call_key
 from onnxeval.checks.known import UNKNOWN, Known, contradict
@@ -23,6 +23,7 @@ from onnxeval.checks.views import Holder, Node, Scope
 from onnxeval.checks.whole import Function, Model
 from onnxeval.errors import ModelError
 from onnxeval.loader import Loaded
+from onnxeval.memory import uncollected
 from onnxeval.schema import Schema
 from onnxeval.values import TensorType
 
@@ -75,7 +76,7 @@ class Recorded:
 
 def record(loaded: Loaded) -> Recorded:
     """Walk a model. What is wrong with it leaves what depends on that unknown."""
-    with garbage_left_lying():
+    with uncollected():
         check = Check(loaded, _Recorder)
         findings = check.run()
     assert isinstance(check.walk, _Recorder)

@@ -115,12 +115,8 @@ def replacement(kernel: Kernel, constants: Sequence[Tensor | None], attributes: 
         return None
     try:
         return binder(constants, attributes)
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-    ):  # of what is wrong with attributes or constants: the readable kernel says it
-        return None
+    except (ValueError, TypeError, KeyError):
+        return None  # the readable kernel says what is wrong with attributes or constants
 
 
 @cache

@@ -11,6 +11,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
+from onnxeval.fast._planes import geometry, planar
 from onnxeval.fast.activations import IDENTITY, Activation
 from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
@@ -75,14 +76,14 @@ class Convolution:
             residual = contiguous(residual)
         filters = self.filters
         if filters is None or w is not self.weights:
-            filters = self.kernels.Filters(_planar(contiguous(w)), self.attributes["group"])
+            filters = self.kernels.Filters(planar(contiguous(w)), self.attributes["group"])
             if w is self.weights:
                 self.filters = filters
         result = allocate(shape, np.float32)
         self.kernels.convolve(
             contiguous(x).reshape(plan.planes),
             filters,
-            _planar(result),
+            planar(result),
             None if b is None else contiguous(b),
             residual,
             *activation,
@@ -107,16 +108,8 @@ class Convolution:
         plan = self.plans.get(key)
         if plan is None:
             windows = conv_windows(x, w, **self.attributes)
-            flat = len(windows) == 1
-            numbers: list[int] = []
-            for alone, each in (
-                (1, [axis.stride for axis in windows]),
-                (1, [axis.dilation for axis in windows]),
-                (0, [axis.begin for axis in windows]),
-            ):
-                numbers += [alone, *each] if flat else each
-            planes = (*x.shape[:2], 1, x.shape[2]) if flat else x.shape
-            plan = _Plan(planes, tuple(axis.count for axis in windows), tuple(numbers))
+            planes = (*x.shape[:2], 1, x.shape[2]) if len(windows) == 1 else x.shape
+            plan = _Plan(planes, tuple(axis.count for axis in windows), geometry(windows))
             if len(self.plans) < _MOST_PLANS:
                 self.plans[key] = plan
         return plan
@@ -136,8 +129,3 @@ def bind_conv(constants: Sequence[Tensor | None], attributes: Mapping[str, Any])
         return conv(x, w, b, allocate=allocate, **given) if result is None else result
 
     return convolved
-
-
-def _planar(x: Tensor) -> Tensor:
-    """(N, C, L) as (N, C, 1, L)."""
-    return x.reshape(*x.shape[:2], 1, x.shape[2]) if x.ndim == 3 else x

@@ -11,6 +11,7 @@ import numpy as np
 from onnxeval.dtypes import DType, Tensor, integer_range
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import EIGHT_BITS, contiguous, is_bytes
+from onnxeval.fast._planes import geometry, planar
 from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.contrib.qlinear_conv import qlinear_conv as any_layout_conv
@@ -80,19 +81,12 @@ class IntegerConvolution:
             return None
         result = allocate((x.shape[0], self.weights.shape[0], *plan.counts), self.dtype)
         planes = contiguous(x).reshape(plan.planes)
-        self.run(planes, x_zero, self.filters, _planar(result), *self.numbers, *plan.geometry)
+        self.run(planes, x_zero, self.filters, planar(result), *self.numbers, *plan.geometry)
         return result
 
     def _plan_for(self, x: Tensor) -> _Plan | None:
         windows = conv_windows(x, self.weights, **self.attributes)
-        flat = len(windows) == 1
-        numbers: list[int] = []
-        for alone, each in (
-            (1, [axis.stride for axis in windows]),
-            (1, [axis.dilation for axis in windows]),
-            (0, [axis.begin for axis in windows]),
-        ):
-            numbers += [alone, *each] if flat else each
+        numbers = geometry(windows)
         counts = tuple(axis.count for axis in windows)
         reach = math.prod(axis.count * axis.stride + axis.dilation * axis.kernel for axis in windows)
         if min(numbers[:4]) < 1 or min(numbers) < 0 or max(numbers) > _MOST_GEOMETRY or not all(counts):
@@ -100,8 +94,8 @@ class IntegerConvolution:
         # What lies around the input is copied with it: no more of it than there is of both input and result
         if reach > 16 * (math.prod(x.shape[2:]) + math.prod(counts)) + (1 << 16):
             return None
-        planes = (*x.shape[:2], 1, x.shape[2]) if flat else x.shape
-        return _Plan(planes, counts, tuple(numbers))
+        planes = (*x.shape[:2], 1, x.shape[2]) if len(windows) == 1 else x.shape
+        return _Plan(planes, counts, numbers)
 
 
 def packed_filters(
@@ -138,7 +132,7 @@ def packed_filters(
     steps = (*_steps(attributes["strides"], weights.ndim), *_steps(attributes["dilations"], weights.ndim))
     if len(steps) != 4 or min(steps) < 1 or max(steps) > _MOST_GEOMETRY:
         return None
-    return kernels.IntegerFilters(_planar(contiguous(weights)), group, steps, zeros, biases, multiplier, divisor)
+    return kernels.IntegerFilters(planar(contiguous(weights)), group, steps, zeros, biases, multiplier, divisor)
 
 
 def _steps(given: Sequence[int] | None, rank: int) -> tuple[int, ...]:
@@ -241,8 +235,3 @@ def multipliers(left: Tensor, right: Tensor, divisor: Tensor, count: int) -> Ten
     with np.errstate(all="ignore"):
         quotients = (result / divisor.item()).astype(np.float32)
     return result if np.isfinite(quotients).all() and np.isfinite(divisor.item()) else None
-
-
-def _planar(x: Tensor) -> Tensor:
-    """(N, C, L) as (N, C, 1, L)."""
-    return x.reshape(*x.shape[:2], 1, x.shape[2]) if x.ndim == 3 else x
