@@ -1,17 +1,15 @@
-"""Conv of float32 over one or two axes, with packed weights; bias, residual and activation where it is stored."""
+"""Conv of float32 with packed weights; bias, residual and activation where it is stored."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
-from onnxeval.fast._checks import contiguous, is_float32, known_float32
-from onnxeval.fast._planes import geometry, planar
+from onnxeval.fast._checks import MOST_AXES, contiguous, is_float32, known_float32
+from onnxeval.fast._planes import Layout
 from onnxeval.fast.activations import IDENTITY, Activation
 from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
@@ -23,17 +21,9 @@ from onnxeval.registry import Kernel
 _MOST_TAPS = 1 << 12
 
 #: Shapes of inputs that one step remembers how to convolve.
-_MOST_PLANS = 64
+_MOST_LAYOUTS = 64
 #: The largest stride, dilation or padding that the compiled kernels take.
 _MOST_GEOMETRY = 2**31 - 1
-
-
-class _Plan(NamedTuple):
-    """What the shape of an input decides."""
-
-    planes: tuple[int, ...]  # that shape, with two spatial axes
-    counts: tuple[int, ...]  # the result's spatial sizes
-    geometry: tuple[int, ...]  # strides, dilations and the padding before, of two axes
 
 
 class Convolution:
@@ -47,9 +37,9 @@ class Convolution:
         self.kernels = kernels
         self.attributes = attributes
         weights = constants[1]
-        self.weights = weights if weights is not None and known_float32(weights) and weights.ndim in (3, 4) else None
-        self.filters: Any = None
-        self.plans: dict[tuple[int, ...], _Plan] = {}
+        self.weights = weights if weights is not None and known_float32(weights) else None
+        self.filters: tuple[Any, ...] | None = None
+        self.layouts: dict[tuple[int, ...], Layout] = {}
 
     def __call__(
         self,
@@ -66,36 +56,25 @@ class Convolution:
         """The result, with a residual of its shape; None where this is for the readable kernels."""
         if not self._suits(x, w, b) or bias is not None:
             return None
-        plan = self._plan_for(x, w)
-        if max(plan.geometry) > _MOST_GEOMETRY:
+        layout = self._layout_for(x, w)
+        if max(layout.geometry) > _MOST_GEOMETRY:
             return None
-        shape = (x.shape[0], w.shape[0], *plan.counts)
-        if residual is not None:
-            if not is_float32(residual) or residual.shape != shape:
-                return None
-            residual = contiguous(residual)
+        maps = w.shape[0]
+        if residual is not None and not (is_float32(residual) and residual.shape == (len(x), maps, *layout.counts)):
+            return None
         filters = self.filters
         if filters is None or w is not self.weights:
-            filters = self.kernels.Filters(planar(contiguous(w)), self.attributes["group"])
+            filters = layout.filters(self.kernels, w, self.attributes["group"])
             if w is self.weights:
                 self.filters = filters
-        result = allocate(shape, np.float32)
-        self.kernels.convolve(
-            contiguous(x).reshape(plan.planes),
-            filters,
-            planar(result),
-            None if b is None else contiguous(b),
-            residual,
-            *activation,
-            *plan.geometry,
-        )
-        return result
+        bias = None if b is None else contiguous(b)
+        return layout.convolve(self.kernels, x, filters, bias, residual, activation, maps=maps, allocate=allocate)
 
     def _suits(self, x: Tensor, w: Tensor, b: Tensor | None) -> bool:
         """Whether the compiled kernel takes these; the readable one says what is wrong with others."""
         return (
             is_float32(x)
-            and x.ndim in (3, 4)
+            and 3 <= x.ndim <= MOST_AXES
             and (w is self.weights or is_float32(w))
             and w.ndim == x.ndim
             and (b is None or (is_float32(b) and b.shape == w.shape[:1]))
@@ -103,16 +82,14 @@ class Convolution:
             and math.prod(w.shape[2:]) <= _MOST_TAPS
         )
 
-    def _plan_for(self, x: Tensor, w: Tensor) -> _Plan:
+    def _layout_for(self, x: Tensor, w: Tensor) -> Layout:
         key = (*x.shape, *w.shape)
-        plan = self.plans.get(key)
-        if plan is None:
-            windows = conv_windows(x, w, **self.attributes)
-            planes = (*x.shape[:2], 1, x.shape[2]) if len(windows) == 1 else x.shape
-            plan = _Plan(planes, tuple(axis.count for axis in windows), geometry(windows))
-            if len(self.plans) < _MOST_PLANS:
-                self.plans[key] = plan
-        return plan
+        layout = self.layouts.get(key)
+        if layout is None:
+            layout = Layout.of(conv_windows(x, w, **self.attributes))
+            if len(self.layouts) < _MOST_LAYOUTS:
+                self.layouts[key] = layout
+        return layout
 
 
 PRODUCTS = {conv: Convolution}

@@ -7,6 +7,7 @@ interleaved in the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -15,8 +16,8 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces
-from onnxeval.fast._checks import contiguous, is_float32, known_float32
-from onnxeval.fast.activations import IDENTITY
+from onnxeval.fast._checks import MOST_AXES, contiguous, is_float32, known_float32
+from onnxeval.fast._planes import Layout
 from onnxeval.fast.engine import native
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._windows import Windows
@@ -33,6 +34,7 @@ class _Axis(NamedTuple):
     """One axis of the output, whose places ``stride`` apart are one plane each."""
 
     size: int
+    elements: int  # of the input
     stride: int
     dilation: int
     taps: int  # of a plane
@@ -41,12 +43,23 @@ class _Axis(NamedTuple):
     places: int  # of a plane
     begin: int
 
+    def windows(self) -> Windows:
+        """Over the input: what each place of a plane sees."""
+        return Windows(self.elements, self.taps, 1, self.dilation, self.padding, self.padding, self.places)
+
     def part(self, place: int) -> tuple[slice, slice]:
         """The output's elements at ``place``, and where they are in its plane."""
         start = (place - self.begin) % self.stride
         count = len(range(start, self.size, self.stride))
         source = (start + self.begin) // self.stride - self.first
         return slice(start, self.size, self.stride), slice(source, source + count)
+
+
+class _Plan(NamedTuple):
+    """What the shape of an input decides."""
+
+    axes: tuple[_Axis, ...]
+    layout: Layout
 
 
 def _axis(window: Windows) -> _Axis | None:
@@ -59,22 +72,22 @@ def _axis(window: Windows) -> _Axis | None:
     if not 0 <= padding <= _MOST_GEOMETRY or window.dilation > _MOST_GEOMETRY:
         return None
     places = -(-(window.begin + window.size) // window.stride) - first
-    return _Axis(window.size, window.stride, window.dilation, taps, padding, first, places, window.begin)
+    return _Axis(window.size, window.count, window.stride, window.dilation, taps, padding, first, places, window.begin)
 
 
 @replaces(conv_transpose)
 def bind_conv_transpose(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
-    """ConvTranspose over one or two axes."""
+    """ConvTranspose."""
     kernels = native()
     assert kernels is not None
     weights = constants[1]
-    if weights is None or not known_float32(weights) or weights.ndim not in (3, 4) or not weights.size:
+    if weights is None or not known_float32(weights) or not weights.size or weights.ndim > MOST_AXES:
         return None
     group = attributes["group"]
-    filters: dict[tuple[int, ...], Any] = {}  # by the strides, which do not change
-    plans: dict[tuple[int, ...], tuple[_Axis, ...] | None] = {}
+    filters: dict[tuple[int, ...], Any] = {}  # by the taps of planes
+    plans: dict[tuple[int, ...], _Plan | None] = {}
 
-    def axes_of(x: Tensor) -> tuple[_Axis, ...] | None:
+    def plan_for(x: Tensor) -> _Plan | None:
         try:
             windows = windows_over_output(x, weights, **attributes)
         except ValueError:
@@ -82,26 +95,19 @@ def bind_conv_transpose(constants: Sequence[Tensor | None], attributes: Mapping[
         more = attributes["output_padding"] or (0,) * len(windows)
         if any(extra >= max(w.stride, w.dilation) for extra, w in zip(more, windows, strict=True)):
             return None
-        axes = [_axis(window) for window in windows]
-        found = tuple([axis for axis in axes if axis is not None])
-        return found if len(found) == len(axes) else None
+        axes = tuple([axis for axis in map(_axis, windows) if axis is not None])
+        return _Plan(axes, Layout.of([axis.windows() for axis in axes])) if len(axes) == len(windows) else None
 
-    def convolved(x: Tensor, b: Tensor | None, axes: tuple[_Axis, ...], allocate: Allocate) -> Tensor:
+    def convolved(x: Tensor, b: Tensor | None, plan: _Plan, allocate: Allocate) -> Tensor:
+        axes, layout = plan
         strides = tuple(axis.stride for axis in axes)
-        if strides not in filters:
-            filters[strides] = kernels.Filters(_filters(weights, axes, group), group)
+        taps = layout.taps()
+        if taps not in filters:
+            filters[taps] = layout.filters(kernels, _weights(weights, axes, group), group)
         maps = weights.shape[1] * group
-        planes = int(np.prod(strides))
-        out = allocate((x.shape[0], maps * planes, *(axis.places for axis in axes)), np.float32)
+        planes = math.prod(strides)
         bias = None if b is None else contiguous(b) if planes == 1 else np.repeat(b, planes)
-        before = (1,) * (2 - len(axes))
-        dilations = (*before, *(axis.dilation for axis in axes))
-        paddings = (*(0 for _ in before), *(axis.padding for axis in axes))
-        flat = (*x.shape[:2], *before, *x.shape[2:])
-        target = out.reshape(*out.shape[:2], *before, *out.shape[2:])
-        kernels.convolve(
-            contiguous(x).reshape(flat), filters[strides], target, bias, None, *IDENTITY, 1, 1, *dilations, *paddings
-        )
+        out = layout.convolve(kernels, x, filters[taps], bias, maps=maps * planes, allocate=allocate)
         if planes == 1:
             return out
         laid = out.reshape(x.shape[0], maps, *strides, *out.shape[2:])
@@ -117,17 +123,17 @@ def bind_conv_transpose(constants: Sequence[Tensor | None], attributes: Mapping[
         right = b is None or (is_float32(b) and b.shape == (weights.shape[1] * group,))
         if w is weights and right and is_float32(x) and x.ndim == w.ndim and x.size:
             if x.shape not in plans and len(plans) < _MOST_PLANS:
-                plans[x.shape] = axes_of(x)
-            axes = plans[x.shape] if x.shape in plans else axes_of(x)
-            if axes is not None:
-                return convolved(x, b, axes, allocate)
+                plans[x.shape] = plan_for(x)
+            plan = plans[x.shape] if x.shape in plans else plan_for(x)
+            if plan is not None:
+                return convolved(x, b, plan, allocate)
         return conv_transpose(x, w, b, allocate=allocate, **given)
 
     return transposed
 
 
-def _filters(weights: Tensor, axes: Sequence[_Axis], group: int) -> Tensor:
-    """(C, M / group, *kernel) as (M * places, C / group, taps y, taps x), the taps turned around."""
+def _weights(weights: Tensor, axes: Sequence[_Axis], group: int) -> Tensor:
+    """(C, M / group, *kernel) as (M * places, C / group, *taps), the taps turned around."""
     channels, maps = weights.shape[0] // group, weights.shape[1]
     whole = [axis.taps * axis.stride for axis in axes]
     padded = np.zeros((group, channels, maps, *whole), np.float32)
@@ -136,5 +142,4 @@ def _filters(weights: Tensor, axes: Sequence[_Axis], group: int) -> Tensor:
     split = padded.reshape(group, channels, maps, *(n for axis in axes for n in (axis.taps, axis.stride)))
     taps = range(3, split.ndim, 2)
     turned = np.flip(split, tuple(taps)).transpose(0, 2, *(axis + 1 for axis in taps), 1, *taps)
-    shape = (-1, channels, *(1,) * (2 - len(axes)), *(axis.taps for axis in axes))
-    return np.ascontiguousarray(turned).reshape(shape)
+    return np.ascontiguousarray(turned).reshape(-1, channels, *(axis.taps for axis in axes))

@@ -28,7 +28,7 @@ ACTIVATIONS = [
 
 def product(data, rng):
     """Nodes that make "t" from "x", the initializers, the feed, the shape of "t"."""
-    match data.draw(st.sampled_from(["Conv", "Conv1", "MatMul", "Gemm"])):
+    match data.draw(st.sampled_from(["Conv", "Conv1", "Conv3", "MatMul", "Gemm"])):
         case "MatMul":
             x, w = rng.standard_normal((2, 5, 12)), rng.standard_normal((12, 33))
             return [helper.make_node("MatMul", ["x", "w"], ["t"])], {"w": w}, x, (2, 5, 33)
@@ -39,6 +39,11 @@ def product(data, rng):
         case "Conv1":
             x, w = rng.standard_normal((2, 6, 40)), rng.standard_normal((33, 6, 3))
             return [helper.make_node("Conv", ["x", "w"], ["t"], pads=[1, 1])], {"w": w}, x, (2, 33, 40)
+        case "Conv3":
+            group = data.draw(st.sampled_from([1, 6]))
+            x, w, c = rng.standard_normal((2, 6, 5, 8, 9)), rng.standard_normal((12, 6 // group, 3, 3, 3)), np.ones(12)
+            nodes = [helper.make_node("Conv", ["x", "w", "c"], ["t"], pads=[1] * 6, group=group)]
+            return nodes, {"w": w, "c": c}, x, (2, 12, 5, 8, 9)
         case _:
             group = data.draw(st.sampled_from([1, 16]))
             x, w, c = (
