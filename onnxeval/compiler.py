@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -138,8 +138,7 @@ class Compiler:
         types = {value.name: _declared_type(value) for value in graph.output}
         inputs = [value.name for value in graph.input]
         plan = self._plan(graph.node, order, scope, inputs, names, constants, fed)
-        return replace(
-            plan,
+        return plan._replace(
             inputs=tuple(name for name in inputs if name not in constants.names),  # a caller gives no others
             output_types=tuple(types.get(name) for name in names),
         )
@@ -309,7 +308,7 @@ class Compiler:
             plan = self._function_plan(
                 only_listed(body, node.proto), f"{schema.label} at {opset}", references, imports, scope
             )
-            return replace(_call_step(node, plan), schema=schema)
+            return _call_step(node, plan)._replace(schema=schema)
         if not has_typed_function_body(schema):
             return None
 
@@ -325,7 +324,7 @@ class Compiler:
             return plan
 
         body_inputs = tuple(slot.name for slot in schema.inputs if not slot.variadic)
-        return replace(_call_step(node, TypedBody(build, body_inputs)), schema=schema)
+        return _call_step(node, TypedBody(build, body_inputs))._replace(schema=schema)
 
     def _spelled_out(self, node: _Node, schema: Schema, opset: int, scope: _Scope) -> Step | None:
         """`_body_step`, once the model is compiled."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnxeval.dtypes import Tensor
 from onnxeval.registry import Kernel
@@ -15,9 +15,11 @@ from onnxeval.values import Value, ValueType, type_of
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One node, bound. ``""`` stands for an absent input and for an output that nobody wants."""
+class Step(NamedTuple):
+    """One node, bound. ``""`` stands for an absent input and for an output that nobody wants.
+
+    A tuple, as a large model has many and those are made fastest; but a step equals itself alone.
+    """
 
     label: str  # "count (Loop-16)": what errors, profiles and traces print
     kernel: Kernel
@@ -31,7 +33,16 @@ class Step:
     fused: tuple[str, ...] = ()  # the standard's operators that a step without a schema does at once
     spelled_out: Callable[[], Step | None] | None = None  # the same step, running the schema's function body instead
 
-    # For these two, which every step of a large model takes, `replace` is too slow
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # For these two, which every step of a large model takes, `_replace` is too slow
 
     def releasing(self, names: tuple[str, ...]) -> Step:
         """The step with these releases."""
@@ -67,9 +78,8 @@ class PartFailed(Exception):  # noqa: N818  # what happened
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """A graph or function, ready to run."""
+class Plan(NamedTuple):
+    """A graph or function, ready to run; it equals itself alone."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -77,6 +87,15 @@ class Plan:
     constants: Mapping[str, Tensor]
     captures: tuple[str, ...]  # names read from the graph around it
     steps: tuple[Step, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +123,9 @@ def with_releases(steps: Sequence[Step], keep: Collection[str]) -> tuple[Step, .
     done = []
     for step in reversed(steps):
         names = (*step.inputs, *_captured(step), *step.outputs) if step.subgraphs else step.inputs + step.outputs
-        last = tuple(dict.fromkeys([name for name in names if name not in seen]))
+        last = tuple([name for name in names if name not in seen])
+        if len(last) > 1:
+            last = tuple(dict.fromkeys(last))
         seen.update(last)
         done.append(step.releasing(last) if last != step.releases else step)
     return tuple(done[::-1])

@@ -7,7 +7,6 @@ nodes they came from. All of them are off under ``Model.run(..., reference=True)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from onnxeval.passes._rewrite import Known, Pass, with_bodies
 from onnxeval.passes._shapes import decided_by_shapes
@@ -67,6 +66,5 @@ def _throughout(plan: Plan, known: Known, passes: Sequence[Pass]) -> Plan:
     if not any(step.subgraphs for step in plan.steps):
         return plan
     inner = Known(known.evaluate)  # names mean something else inside
-    return replace(
-        plan, steps=tuple([with_bodies(step, lambda body: _throughout(body, inner, passes)) for step in plan.steps])
-    )
+    steps = tuple([with_bodies(step, lambda body: _throughout(body, inner, passes)) for step in plan.steps])
+    return plan._replace(steps=steps)

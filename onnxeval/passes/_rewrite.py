@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -57,11 +57,14 @@ def kept_names(plan: Plan) -> set[str]:
 
 def with_bodies(step: Step, rewrite: Callable[[Plan], Plan]) -> Step:
     """The step with the plans inside it rewritten, but one that is followed step by step, or built at run time."""
+    if not step.subgraphs:
+        return step
     bodies = {
         name: rewrite(body) if isinstance(body, Plan) and name != "surroundings" else body
         for name, body in step.subgraphs.items()
     }
-    return replace(step, subgraphs=bodies) if bodies else step
+    is_changed = any(body is not step.subgraphs[name] for name, body in bodies.items())
+    return step._replace(subgraphs=bodies) if is_changed else step
 
 
 def count_readers(plan: Plan) -> Counter[str]:
@@ -115,8 +118,7 @@ def rebuilt(plan: Plan, steps: Sequence[Step], constants: Mapping[str, Tensor]) 
     """The plan with other steps and constants: lifetimes anew, and only the constants that are still read."""
     wanted = {*plan.outputs, *_reads(steps)}
     kept = {name: value for name, value in constants.items() if name in wanted}
-    return replace(
-        plan,
+    return plan._replace(
         constants=MappingProxyType(kept),
         captures=tuple(name for name in plan.captures if name in wanted and name not in kept),
         steps=with_releases(steps, keep={*plan.outputs, *kept}),

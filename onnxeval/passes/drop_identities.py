@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from onnxeval.passes._rewrite import Known, kept_names, op_type, rebuilt
 from onnxeval.plan import Plan, Step
 
@@ -18,7 +16,7 @@ def drop_identities(plan: Plan, _: Known) -> Plan:
         if _hands_on(step) and step.outputs[0] not in needed and not any(step.outputs[1:]):
             names[step.outputs[0]] = inputs[0]
         else:
-            steps.append(replace(step, inputs=inputs) if inputs != step.inputs else step)
+            steps.append(step._replace(inputs=inputs) if inputs != step.inputs else step)
     return rebuilt(plan, steps, plan.constants) if names else plan
 
 

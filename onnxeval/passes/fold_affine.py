@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -72,8 +71,7 @@ def _merged(scaled: _Scaled, constants: dict[str, Tensor]) -> Step | None:
     last = scaled.others[-1]
     names = tuple(f"{last.outputs[0]} {what}" for what in ("weights", "bias"))
     constants.update(zip(names, parameters, strict=True))
-    return replace(
-        step,
+    return step._replace(
         label=" + ".join(part.label for part in (step, *scaled.others)),
         inputs=(step.inputs[0], *names),
         outputs=last.outputs[:1],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from onnxeval.dtypes import Tensor
 from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step
@@ -86,8 +85,7 @@ def _locals_within(step: Step) -> set[str]:
 
 def _renamed(step: Step, new: Mapping[str, str], around: str = "") -> Step:
     """The step on other names, in its bodies too."""
-    return replace(
-        step,
+    return step._replace(
         label=f"{around} > {step.label}" if around else step.label,
         inputs=tuple([new.get(name, name) for name in step.inputs]),
         outputs=tuple([new.get(name, name) for name in step.outputs]),
@@ -102,8 +100,7 @@ def _with_captures(body: Plan | TypedBody, new: Mapping[str, str]) -> Plan | Typ
     own = {name: new[name] for name in body.captures if name in new}
     if not own:
         return body
-    return replace(
-        body,
+    return body._replace(
         captures=tuple(own.get(name, name) for name in body.captures),
         outputs=tuple(own.get(name, name) for name in body.outputs),
         steps=tuple(_renamed(step, own) for step in body.steps),

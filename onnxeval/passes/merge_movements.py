@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class _Work:
         """The step to take this one's place; None where its output is its input."""
         if self.names:
             inputs = tuple([self.names.get(name, name) for name in step.inputs])
-            step = replace(step, inputs=inputs) if inputs != step.inputs else step
+            step = step._replace(inputs=inputs) if inputs != step.inputs else step
         op = op_type(step)
         if op == "Transpose":
             step = self._transpose(step)
@@ -74,7 +74,7 @@ class _Work:
         first, second = first or reverse, second or reverse
         if len(first) != len(second):
             return step
-        return self._merged(before, replace(step, attributes={"perm": tuple(first[axis] for axis in second)}))
+        return self._merged(before, step._replace(attributes={"perm": tuple(first[axis] for axis in second)}))
 
     def _reshape(self, step: Step) -> Step:
         """A reshape of a reshape reads what that one read, where its own shape says all or is known."""
@@ -119,7 +119,7 @@ class _Work:
     def _merged(self, before: Step, step: Step) -> Step:
         self.changed = True
         label = f"{before.label} + {step.label}"
-        return replace(step, label=label, inputs=(before.inputs[0], *step.inputs[1:]))
+        return step._replace(label=label, inputs=(before.inputs[0], *step.inputs[1:]))
 
     def _changes_nothing(self, step: Step) -> bool:
         match op_type(step):

@@ -7,7 +7,6 @@ pass knows what a prepared step holds, and compiled kernels pack what they need 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,7 @@ def _prepared(plan: Plan, allowance: _Allowance) -> Plan:
         with_bodies(_with_prepared(step, plan.constants, allowance), lambda body: _prepared(body, allowance))
         for step in plan.steps
     ]
-    return replace(plan, steps=tuple(steps))
+    return plan._replace(steps=tuple(steps))
 
 
 def _with_prepared(step: Step, constants: Mapping[str, Tensor], allowance: _Allowance) -> Step:
@@ -66,4 +65,4 @@ def _with_prepared(step: Step, constants: Mapping[str, Tensor], allowance: _Allo
             made = make(**wanted)
     except Exception:  # whatever is wrong with the constants, the run says it in its place
         return step
-    return replace(step, attributes={**step.attributes, "prepared": made})
+    return step._replace(attributes={**step.attributes, "prepared": made})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,7 +50,7 @@ def recognise(plan: Plan, _: Known) -> Plan:
                 parts = sorted((*match.steps, *match.further), key=lambda part: places[id(part)])
                 for part in parts:
                     steps[places[id(part)]] = None
-                steps[place] = replace(whole, label=" + ".join(part.label for part in parts))
+                steps[place] = whole._replace(label=" + ".join(part.label for part in parts))
                 break
     found = [step for step in steps if step is not None]
     if len(found) == len(steps):
@@ -76,8 +75,7 @@ def _own(match: Match, kernel: Kernel, *names: str, **attributes: Any) -> Step:
     """A kernel that no operator is, on values of the expression."""
     inputs = tuple(match.names[name] for name in names)
     root = match.steps[0]
-    return replace(
-        root,
+    return root._replace(
         kernel=kernel,
         inputs=inputs,
         outputs=root.outputs[:1],
@@ -215,14 +213,14 @@ def _dynamic_product(match: Match, matcher: Matcher) -> Step | None:
         match.further.append(quantise)
         curve = _lone(quantise.inputs[0], "Tanh", matcher)
         if curve is None:
-            return replace(_own(match, dynamic_quantize_matmul), inputs=(quantise.inputs[0], *constant))
+            return _own(match, dynamic_quantize_matmul)._replace(inputs=(quantise.inputs[0], *constant))
         total = _lone(curve.inputs[0], "Add", matcher)
         terms = (curve.inputs[0], "") if total is None else total.inputs
         match.further.extend(step for step in (curve, total) if step is not None)
-        return replace(_own(match, dynamic_quantize_matmul_of_tanh), inputs=(*terms, *constant))
+        return _own(match, dynamic_quantize_matmul_of_tanh)._replace(inputs=(*terms, *constant))
     own = ("a", "b", "a_scale", "b_scale", "a_zero")
     whole = _own(match, matmul_integer_to_float, *own)
-    return replace(whole, inputs=(*whole.inputs, *rest))
+    return whole._replace(inputs=(*whole.inputs, *rest))
 
 
 def _lone(name: str, op: str, matcher: Matcher) -> Step | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -139,7 +139,7 @@ def recognise_quantized(plan: Plan, known: Known) -> Plan:
             continue
         label = " + ".join(part.label for part in (*parts, end))
         made.update({id(part): () for part in parts})
-        made[id(end)] = _bounded(graph, replace(whole, label=label), target, bounded=len(parts) > 1)
+        made[id(end)] = _bounded(graph, whole._replace(label=label), target, bounded=len(parts) > 1)
     if not made:
         return plan
     made.update(dict.fromkeys(graph.written, ()))
@@ -158,7 +158,7 @@ def _bounded(graph: _Graph, step: Step, target: _Codes, *, bounded: bool) -> tup
     graph.taken.add(between)
     lowest = graph.add(target.name + "/lowest", target.zero.reshape(()).copy())
     clip = standard_step(step, "Clip", (between, lowest, ""), target.name)
-    return replace(step, outputs=(between,)), clip
+    return step._replace(outputs=(between,)), clip
 
 
 def _contrib(like: Step, op: str, inputs: tuple[str, ...], output: str) -> Step:
@@ -166,8 +166,7 @@ def _contrib(like: Step, op: str, inputs: tuple[str, ...], output: str) -> Step:
 
 
 def _own(like: Step, kernel: Kernel, inputs: tuple[str, ...], output: str) -> Step:
-    return replace(
-        like,
+    return like._replace(
         kernel=kernel,
         inputs=inputs,
         outputs=(output,),
@@ -291,7 +290,7 @@ def _concatenation(graph: _Graph, step: Step, target: _Codes) -> Step | None:
         return None
     inputs = (target.scale_name, target.zero_name, *(name for part in known for name in part.inputs))
     whole = _contrib(step, "QLinearConcat", inputs, target.name)
-    return replace(whole, attributes={"axis": step.attributes["axis"]})
+    return whole._replace(attributes={"axis": step.attributes["axis"]})
 
 
 def _movement(graph: _Graph, step: Step, target: _Codes) -> Step | None:
@@ -305,7 +304,7 @@ def _movement(graph: _Graph, step: Step, target: _Codes) -> Step | None:
     assert target.zero is not None
     if x.scale.item() != target.scale.item() or x.zero.item() != target.zero.item():
         return None
-    return replace(step, inputs=(x.name, *step.inputs[1:]), outputs=(target.name,), spelled_out=None)
+    return step._replace(inputs=(x.name, *step.inputs[1:]), outputs=(target.name,), spelled_out=None)
 
 
 def _same_type(x: _Codes, target: _Codes) -> bool:

@@ -7,7 +7,6 @@ input must come from a step that always makes memory of its own, and its other r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -71,7 +70,7 @@ def reuse_buffers(plan: Plan, _: Known) -> Plan:
         for name in step.outputs:
             lending[name] = fresh and name not in outputs
         steps.append(step)
-    return replace(plan, steps=tuple(steps))
+    return plan._replace(steps=tuple(steps))
 
 
 def _in_place(step: Step, lending: Mapping[str, bool]) -> Step:

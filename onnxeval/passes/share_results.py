@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +27,7 @@ def share_results(plan: Plan, _: Known) -> Plan:
     steps = []
     for step in plan.steps:
         inputs = tuple([names.get(name, name) for name in step.inputs]) if names else step.inputs
-        step = replace(step, inputs=inputs) if inputs != step.inputs else step
+        step = step._replace(inputs=inputs) if inputs != step.inputs else step
         key = _key(step) if [name for name in inputs if readers[name] > 1] else None
         first = seen.setdefault(key, step) if key is not None else step
         if first is step or not _can_serve(first, step, needed):

@@ -29,7 +29,7 @@ def use_native(plan: Plan, _: Known) -> Plan:
 def _swapped(plan: Plan, around: Mapping[str, Tensor]) -> Plan:
     known = {**{name: around[name] for name in plan.captures if name in around}, **plan.constants}
     steps = [with_bodies(_with_kernel(step, known), lambda body: _swapped(body, known)) for step in plan.steps]
-    return replace(plan, steps=tuple(steps))
+    return plan._replace(steps=tuple(steps))
 
 
 def _with_kernel(step: Step, known: Mapping[str, Tensor]) -> Step:

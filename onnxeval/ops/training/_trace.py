@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from onnxeval.ops._body import call_function
@@ -105,7 +104,7 @@ def _run(tape: Tape, body: Body, step: Step, known: Mapping[str, Variable]) -> V
     outputs = step.outputs
     if step.schema is not None and step.schema.key.op_type in _ALL_OUTPUTS:
         outputs += ("",) * (len(step.schema.outputs) - len(outputs))
-    results = body.run_step(replace(step, outputs=outputs), _values(step, known))
+    results = body.run_step(step._replace(outputs=outputs), _values(step, known))
     key = None if step.schema is None else step.schema.key
     present = (None if given.value is None else given for given in sources)
     return tape.record(key, step.label, present, step.attributes, results)[: len(step.outputs)]
@@ -129,5 +128,5 @@ def _followed(tape: Tape, body: Body, step: Step, follow: Follower, known: Mappi
         made.extend(follow(step, tuple(known[name] for name in step.inputs), branches))
         return tuple(each.value for each in made)
 
-    count = len(body.run_step(replace(step, kernel=kernel), _values(step, known)))
+    count = len(body.run_step(step._replace(kernel=kernel), _values(step, known)))
     return (*made[:count], *(tape.constant(None) for _ in range(count - len(made))))
