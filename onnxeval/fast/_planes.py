@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby, product
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -58,7 +57,7 @@ class Layout(NamedTuple):
     @classmethod
     def of(cls, windows: Sequence[Windows]) -> Layout:
         """Neighbouring axes along which each window is one element become one, where there are more than two."""
-        counts = tuple([axis.count for axis in windows])
+        counts = tuple([axis.number for axis in windows])
         axes = tuple(windows if len(windows) <= 2 else _merged(windows))
         return cls(counts, axes[:-2], axes[-2:], geometry(axes[-2:]))
 
@@ -92,7 +91,7 @@ class Layout(NamedTuple):
         """The convolution with `filters`, with a bias, a residual of its shape and an activation."""
         x = contiguous(x)
         result = allocate((len(x), maps, *self.counts), FLOAT32)
-        counts = [axis.count for axis in self.plane]
+        counts = [axis.number for axis in self.plane]
         if not self.outer:
             planes = planar(x.reshape(*x.shape[:2], *[axis.size for axis in self.plane]))
             added = None if residual is None else contiguous(residual)
@@ -113,7 +112,7 @@ class Layout(NamedTuple):
 
     def _turned(self, y: Tensor) -> Tensor:
         """(N, M, *counts) as (N, *outer counts, M, *plane counts)."""
-        merged = y.reshape(*y.shape[:2], *[axis.count for axis in (*self.outer, *self.plane)])
+        merged = y.reshape(*y.shape[:2], *[axis.number for axis in (*self.outer, *self.plane)])
         return np.moveaxis(merged, 1, len(self.outer) + 1)
 
     def _seen(
@@ -129,11 +128,11 @@ class Layout(NamedTuple):
         batch, channels = x.shape[:2]
         laid = x.reshape(batch, channels, *[axis.size for axis in self.outer], *sizes)
         source = np.moveaxis(laid, 1, len(self.outer) + 1)
-        per_place = batch * channels * math.prod([*taps, *sizes, *[axis.count for axis in rest]])
+        per_place = batch * channels * math.prod([*taps, *sizes, *[axis.number for axis in rest]])
         step = max(1, _TOGETHER // per_place)
-        for start in range(0, first.count, step):
-            some = replace(first, begin=first.begin - start * first.stride, count=min(step, first.count - start))
-            counts = [axis.count for axis in (some, *rest)]
+        for start in range(0, first.number, step):
+            some = first._replace(begin=first.begin - start * first.stride, number=min(step, first.number - start))
+            counts = [axis.number for axis in (some, *rest)]
             if n_parts > 1:
                 planes = allocate((*taps, batch, *counts, channels, *sizes), FLOAT32)
                 by_tap = planes
@@ -147,7 +146,7 @@ class Layout(NamedTuple):
             for each in found:
                 at, windows, elements = zip(*each, strict=True)
                 kernels.copy(source[(slice(None), *elements)], by_tap[(*at, slice(None), *windows)])
-            places = slice(start, start + some.count)
+            places = slice(start, start + some.number)
             yield places, list(planes.reshape(n_parts, batch * math.prod(counts), -1, *sizes))
 
 
@@ -155,6 +154,6 @@ def _merged(windows: Sequence[Windows]) -> Iterator[Windows]:
     for is_alone, axes in groupby(windows, Windows.is_each_element):
         if is_alone:
             size = math.prod([axis.size for axis in axes])
-            yield Windows(size, kernel=1, stride=1, dilation=1, begin=0, end=0, count=size)
+            yield Windows(size, kernel=1, stride=1, dilation=1, begin=0, end=0, number=size)
         else:
             yield from axes

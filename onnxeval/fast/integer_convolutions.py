@@ -87,8 +87,8 @@ class IntegerConvolution:
     def _plan_for(self, x: Tensor) -> _Plan | None:
         windows = conv_windows(x, self.weights, **self.attributes)
         numbers = geometry(windows)
-        counts = tuple(axis.count for axis in windows)
-        reach = math.prod(axis.count * axis.stride + axis.dilation * axis.kernel for axis in windows)
+        counts = tuple(axis.number for axis in windows)
+        reach = math.prod(axis.number * axis.stride + axis.dilation * axis.kernel for axis in windows)
         if min(numbers[:4]) < 1 or min(numbers) < 0 or max(numbers) > _MOST_GEOMETRY or not all(counts):
             return None
         # What lies around the input is copied with it: no more of it than there is of both input and result

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -145,8 +144,7 @@ def bind_matmul_integer_to_float(constants: Sequence[Tensor | None], _: Mapping[
     return multiplied
 
 
-@dataclass(frozen=True, slots=True)
-class _ScaledWeights:
+class _ScaledWeights(NamedTuple):
     """Constant weights of 8 bits, packed, with a scale for each column and what is added to it."""
 
     packed: Any

@@ -135,20 +135,20 @@ def _pool(
 
     def plans_for(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[_Plan, ...]]:
         windows = windows_of(shape[2:], kernel_shape, **options)
-        if any(max(w.kernel * w.dilation, w.begin, w.stride) > _MOST or w.count < 1 for w in windows):
+        if any(max(w.kernel * w.dilation, w.begin, w.stride) > _MOST or w.number < 1 for w in windows):
             return (), ()
-        sizes_after = (*shape[:2], *(w.count for w in windows))
+        sizes_after = (*shape[:2], *(w.number for w in windows))
         counts = counted(windows)
         whole: list[Windows | None] = [*(None,) * (3 - len(windows)), *windows]  # None: an axis of size one
         sizes = (1,) * (3 - len(windows)) + shape[2:]
         divisors = [None if counts is None else _ONE] * (3 - len(windows)) + list(counts or (None,) * len(windows))
-        height, width = (1 if w is None else w.count for w in whole[1:])
+        height, width = (1 if w is None else w.number for w in whole[1:])
         planes = (shape[0], shape[1] * sizes[0])
         last = _plan((*planes, *sizes[1:]), (*planes, height, width), whole[1:], divisors[1:])
         if whole[0] is None:
             return sizes_after, (last,)
         after = (shape[0], shape[1])
-        outer = (*after, whole[0].count, height * width)
+        outer = (*after, whole[0].number, height * width)
         one = None if counts is None else np.ones(height * width, np.float32)
         return sizes_after, (
             last,

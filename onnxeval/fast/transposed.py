@@ -72,7 +72,7 @@ def _axis(window: Windows) -> _Axis | None:
     if not 0 <= padding <= _MOST_GEOMETRY or window.dilation > _MOST_GEOMETRY:
         return None
     places = -(-(window.begin + window.size) // window.stride) - first
-    return _Axis(window.size, window.count, window.stride, window.dilation, taps, padding, first, places, window.begin)
+    return _Axis(window.size, window.number, window.stride, window.dilation, taps, padding, first, places, window.begin)
 
 
 @replaces(conv_transpose)

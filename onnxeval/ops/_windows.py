@@ -13,8 +13,8 @@ newest texts spell them out:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -27,8 +27,7 @@ _NARROW = 16
 AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(NamedTuple):
     """The windows along one axis of ``size`` elements, padded by ``begin`` and ``end`` more."""
 
     size: int
@@ -37,7 +36,7 @@ class Windows:
     dilation: int
     begin: int
     end: int
-    count: int
+    number: int
 
     def taps(self) -> Iterator[tuple[int, slice, slice]]:
         """Each tap that some window has on the input, the windows that do, and the elements they have under it.
@@ -47,7 +46,7 @@ class Windows:
         for tap in self._possible_taps():
             offset = tap * self.dilation - self.begin
             first = max(0, _ceil_div(-offset, self.stride))
-            last = min(self.count - 1, (self.size - 1 - offset) // self.stride)
+            last = min(self.number - 1, (self.size - 1 - offset) // self.stride)
             if first <= last:
                 element = first * self.stride + offset
                 elements = slice(element, element + (last - first) * self.stride + 1, self.stride)
@@ -55,7 +54,7 @@ class Windows:
 
     def is_each_element(self) -> bool:
         """Whether there is one window for each element of the input, which sees nothing else."""
-        return self.kernel == self.stride == 1 and self.count == self.size and not self.begin
+        return self.kernel == self.stride == 1 and self.number == self.size and not self.begin
 
     def seen(self) -> Tensor:
         """For each window the number of its taps on the input."""
@@ -73,10 +72,10 @@ class Windows:
 
     def _possible_taps(self) -> Iterable[int]:
         """All taps that may lie on the input. Of a window far larger than the input, few do."""
-        if self.kernel <= self.size * self.count:
+        if self.kernel <= self.size * self.number:
             return range(self.kernel)
         taps: set[int] = set()
-        for window in range(self.count):
+        for window in range(self.number):
             before = self.begin - window * self.stride
             first, last = _ceil_div(before, self.dilation), (before + self.size - 1) // self.dilation
             taps.update(range(max(first, 0), min(last, self.kernel - 1) + 1))
@@ -84,7 +83,7 @@ class Windows:
 
     def _taps_before(self, position: int) -> Tensor:
         """For each window the number of its taps before a position, counted from the first padding element."""
-        room = position - self.stride * np.arange(self.count)
+        room = position - self.stride * np.arange(self.number)
         return np.clip(-(-room // self.dilation), 0, self.kernel)
 
 
@@ -195,14 +194,14 @@ def patches(x: Tensor, windows: Sequence[Windows], allocate: Allocate) -> Tensor
 
     A view, of ``x`` itself where there is no padding. No window may reach over the end padding.
     """
-    if any((w.count - 1) * w.stride + reach(w.kernel, w.dilation) > w.begin + w.size + w.end for w in windows):
+    if any((w.number - 1) * w.stride + reach(w.kernel, w.dilation) > w.begin + w.size + w.end for w in windows):
         raise ValueError(f"a window reaches over the end padding: {windows}")
     if any(w.begin or w.end for w in windows):
         x = padded(x, [w.begin for w in windows], [w.begin + w.size + w.end for w in windows], allocate)
-    shape = (*x.shape[:2], *(w.kernel for w in windows), *(w.count for w in windows))
+    shape = (*x.shape[:2], *(w.kernel for w in windows), *(w.number for w in windows))
     along = list(zip(x.strides[2:], windows, strict=True))
     between_taps = (s * w.dilation if w.kernel > 1 else 0 for s, w in along)  # what no step crosses may be huge
-    between_windows = (s * w.stride if w.count > 1 else 0 for s, w in along)
+    between_windows = (s * w.stride if w.number > 1 else 0 for s, w in along)
     strides = (*x.strides[:2], *between_taps, *between_windows)
     return as_strided(x, shape, strides, writeable=False)
 
@@ -236,9 +235,9 @@ def slide(x: Tensor, windows: Sequence[Windows], combine: np.ufunc, start: float
 
 def _slide(x: Tensor, axis: int, w: Windows, combine: np.ufunc, start: float, allocate: Allocate) -> Tensor:
     """Tap by tap, for the windows that have it on the input."""
-    combined = allocate((*x.shape[:axis], w.count, *x.shape[axis + 1 :]), x.dtype)
+    combined = allocate((*x.shape[:axis], w.number, *x.shape[axis + 1 :]), x.dtype)
     taps = list(w.taps()) if x.size else []
-    whole = next((tap for tap in taps if tap[1] == slice(0, w.count)), None)
+    whole = next((tap for tap in taps if tap[1] == slice(0, w.number)), None)
     combined[...] = start if whole is None else x[at(axis, whole[2])]
     for tap in taps:
         if tap is not whole:
@@ -253,14 +252,14 @@ def _slide_rows(x: Tensor, w: Windows, combine: np.ufunc, start: float, allocate
     That is quicker than row by row, and than elements a stride apart.
     """
     length = reach(w.kernel, w.dilation)
-    rows = allocate((*x.shape[:-1], max(w.begin + w.size, (w.count - 1) * w.stride + length)), x.dtype)
+    rows = allocate((*x.shape[:-1], max(w.begin + w.size, (w.number - 1) * w.stride + length)), x.dtype)
     rows[..., : w.begin] = rows[..., w.begin + w.size :] = start
     rows[..., w.begin : w.begin + w.size] = x
     flat, combined = rows.reshape(-1), allocate(rows.shape, x.dtype)
     target = combined.reshape(-1)[: flat.size - length + 1]  # from there on, a window would leave the last row
     for offset in range(w.dilation, length, w.dilation):
         combine(flat[: target.size] if offset == w.dilation else target, flat[offset:][: target.size], out=target)
-    return np.ascontiguousarray(combined[..., : (w.count - 1) * w.stride + 1 : w.stride])
+    return np.ascontiguousarray(combined[..., : (w.number - 1) * w.stride + 1 : w.stride])
 
 
 def check_seen(windows: Sequence[Windows]) -> None:

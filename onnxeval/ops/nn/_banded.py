@@ -36,8 +36,8 @@ def correlate_channels(x: Tensor, w: Tensor, windows: Sequence[Windows], allocat
     """
     rows, columns = windows
     batch, channels = x.shape[:2]
-    blocks = -(-columns.count // _TOGETHER)
-    together = -(-columns.count // blocks)
+    blocks = -(-columns.number // _TOGETHER)
+    together = -(-columns.number // blocks)
     reach = (together - 1) * columns.stride + columns.kernel
     width = max(columns.begin + columns.size + columns.end, (blocks - 1) * together * columns.stride + reach)
     bands = np.zeros((channels, rows.kernel, reach, together), w.dtype)
@@ -49,16 +49,16 @@ def correlate_channels(x: Tensor, w: Tensor, windows: Sequence[Windows], allocat
     row, element = image.strides[2:]
     seen = as_strided(
         image,
-        (batch, channels, rows.count, blocks, rows.kernel, reach),
+        (batch, channels, rows.number, blocks, rows.kernel, reach),
         (*image.strides[:2], rows.stride * row, together * columns.stride * element, rows.dilation * row, element),
         writeable=False,
     )
-    result = allocate((batch, channels, rows.count, blocks * together), x.dtype)
-    step = max(1, _BLOCK // (rows.count * blocks * right.shape[1]))
+    result = allocate((batch, channels, rows.number, blocks * together), x.dtype)
+    step = max(1, _BLOCK // (rows.number * blocks * right.shape[1]))
     for n in range(batch):
         for c in range(0, channels, step):
             some = seen[n, c : c + step]
-            sums = result[n, c : c + step].reshape(len(some), rows.count * blocks, together)
+            sums = result[n, c : c + step].reshape(len(some), rows.number * blocks, together)
             np.matmul(some.reshape(*sums.shape[:2], right.shape[1]), right[c : c + step], out=sums)
-    result = result[..., : columns.count]
+    result = result[..., : columns.number]
     return result if np.isfinite(result).all() else None

@@ -73,7 +73,7 @@ def correlate(x: Tensor, w: Tensor, windows: Sequence[Windows], group: int, allo
         if sums is not None:
             return sums
     kernels = w.reshape(group, maps // group, math.prod(w.shape[1:]))
-    result = allocate((batch, maps, *[each.count for each in windows]), x.dtype)
+    result = allocate((batch, maps, *[each.number for each in windows]), x.dtype)
     if not result.size:
         return result
     seen = x if all(each.is_each_element() for each in windows) else patches(x, windows, allocate)

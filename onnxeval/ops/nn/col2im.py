@@ -43,7 +43,7 @@ def col2im(
         raise ValueError(f"block_shape {kernel} does not fit image_shape {sizes}")
     windows = windows_of(sizes, kernel, auto_pad="NOTSET", pads=pads, strides=strides, dilations=dilations)
     batch, rows, blocks = columns.shape
-    counts = [w.count for w in windows]
+    counts = [w.number for w in windows]
     if rows % math.prod(kernel) or blocks != math.prod(counts):
         raise ValueError(
             f"the input has shape {shape_text(columns.shape)}, expected [N, a multiple of {math.prod(kernel)}, "

@@ -57,7 +57,7 @@ def deform_conv(
     batch, channels, maps = x.shape[0], x.shape[1], w.shape[0]
     if offset_group < 1 or channels % offset_group:
         raise ValueError(f"{channels} channels cannot be divided into {offset_group} groups of offsets")
-    counts, kernel = [each.count for each in windows], w.shape[2:]
+    counts, kernel = [each.number for each in windows], w.shape[2:]
     taps, rank = math.prod(kernel), len(windows)
     _check_shape(offset, (batch, offset_group * taps * rank, *counts), "offset")
     if mask is not None:
@@ -84,8 +84,8 @@ def _resting(windows: Sequence[Windows]) -> list[Tensor]:
     resting = []
     for axis, each in enumerate(windows):
         shape = [1] * (2 * rank)
-        shape[axis], shape[rank + axis] = each.kernel, each.count
-        taps, places = each.dilation * np.arange(each.kernel), each.stride * np.arange(each.count) - each.begin
+        shape[axis], shape[rank + axis] = each.kernel, each.number
+        taps, places = each.dilation * np.arange(each.kernel), each.stride * np.arange(each.number) - each.begin
         resting.append(np.add.outer(taps, places).reshape(shape))
     return resting
 

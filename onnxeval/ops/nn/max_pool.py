@@ -81,7 +81,7 @@ def _indices_of_maxima(x: Tensor, windows: Sequence[Windows], order: Literal["C"
     starts = (plane * np.arange(math.prod(x.shape[:2]))).reshape(*x.shape[:2], *(1 for _ in axes))
     indices = starts + np.arange(plane).reshape(sizes, order=order)
     for axis, w in reversed([*zip(axes, windows, strict=True)]):
-        shape = (*x.shape[:axis], w.count, *x.shape[axis + 1 :])
+        shape = (*x.shape[:axis], w.number, *x.shape[axis + 1 :])
         maxima, chosen = allocate(shape, x.dtype), allocate(shape, np.int64)
         chosen[...] = -1
         for _, which, elements in w.taps() if x.size else ():

@@ -7,8 +7,8 @@ The axes of a Resize are independent of each other: along each one, an output el
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from onnxeval.ops._cast import convert
 from onnxeval.ops._precision import in_float32
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """One axis as it is and as it shall be.
 
     ``length`` is what ``resized`` is the whole part of; the coordinates follow it. The scale is
@@ -107,8 +106,7 @@ def nearest(x: Tensor, axis: Axis, mode: str) -> Tensor:
     return np.clip(NEAREST[mode](x), 0, axis.original - 1).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(NamedTuple):
     """What an element weighs at a distance from the coordinate: nothing at ``radius`` and beyond."""
 
     radius: int
@@ -130,8 +128,7 @@ def cubic(a: float) -> Filter:
     return Filter(2, weight)
 
 
-@dataclass(frozen=True, slots=True)
-class Taps:
+class Taps(NamedTuple):
     """What each place of the resized axis is made of: (taps, length) arrays of elements and of their weights."""
 
     places: Tensor

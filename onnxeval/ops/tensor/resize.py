@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 
 import numpy as np
 
@@ -186,6 +185,8 @@ def _sized(
     """The sizes as given, or those of the one ratio that keeps within them or covers them, halves rounded up."""
     if min(sizes, default=0) < 0:
         raise ValueError(f"sizes {list(sizes)} hold a negative one")
+    from fractions import Fraction  # most models give scales, and it takes decimal along
+
     if policy == "stretch" or not lengths:
         ratios = [Fraction(size, length or 1) for size, length in zip(sizes, lengths, strict=True)]
         resized = list(sizes)

@@ -35,7 +35,7 @@ class Geometry:
         return cls(
             sizes=tuple(w.size for w in along),
             kernel=tuple(w.kernel for w in along),
-            counts=tuple(w.count for w in along),
+            counts=tuple(w.number for w in along),
             strides=tuple(w.stride for w in along),
             dilations=tuple(w.dilation for w in along),
             begins=tuple(w.begin for w in along),
