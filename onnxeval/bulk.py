@@ -32,9 +32,11 @@ _FEWEST_BYTES = 2**10
 _DEEPEST = 100
 
 _LONGEST_NUMBER = 10
+#: Bytes that are looked at together for the fields in them.
+_WINDOW = 2**13
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 _TENSOR = TensorProto.DESCRIPTOR
-_RAW_DATA = _TENSOR.fields_by_name["raw_data"].number
+_RAW_DATA = _TENSOR.fields_by_name["raw_data"].number << 3 | _LENGTH
 #: What a tensor has besides its data; with any other field it is left to the parser as it is.
 _SIDE_FIELDS = frozenset(
     _TENSOR.fields_by_name[name].number for name in ("dims", "data_type", "name", "doc_string", "metadata_props")
@@ -52,7 +54,7 @@ def read_apart(path: Path) -> tuple[ModelProto, dict[tuple[str, int], Tensor]] |
         size = stream.seek(0, 2)
         stream.seek(0)
         try:
-            message = _Reader(stream, path.name, held, size).without_data(size, ModelProto.DESCRIPTOR)
+            message = _Reader(stream, path.name, held, size).without_data(0, size, ModelProto.DESCRIPTOR)
         except _NotSimpleError:
             return None
     return ModelProto.FromString(message), held
@@ -70,46 +72,46 @@ class _Reader:
         self.location = location
         self.held = held
         self.fields_left = min(_MOST_FIELDS, size // _FEWEST_BYTES)
+        self.window = b""  # the part of the stream that begins at ``window_place``
+        self.window_place = 0
 
-    def without_data(self, end: int, descriptor: Any, depth: int = 0) -> bytes:
-        """The message that ends at ``end``."""
+    def without_data(self, start: int, end: int, descriptor: Any, depth: int = 0) -> bytes:
+        """The message between these places."""
         if depth > _DEEPEST:
             raise _NotSimpleError
         parts: list[bytes] = []
         fields = descriptor.fields_by_number
-        while (place := self.stream.tell()) < end:
-            key, number, length = self._head(place, end)
-            inner = fields[number].message_type if number in fields else None
-            if inner is None or length < _LARGE_DATA or key[0] & 7 != _LENGTH:
-                parts += (key, self._bytes(length))
-                continue
-            place = self.stream.tell()
-            if inner is _TENSOR:
-                message = self._tensor_without_data(place + length)
-            else:
-                message = self.without_data(place + length, inner, depth + 1)
-            parts += (_varint(number << 3 | _LENGTH), _varint(len(message)), message)
-        return b"".join(parts)
+        copied = place = start
+        while place < end:
+            key, content, after = self._field(place, end)
+            if after - content >= _LARGE_DATA and key & 7 == _LENGTH and key >> 3 in fields:
+                inner = fields[key >> 3].message_type
+                if inner is not None:
+                    if inner is _TENSOR:
+                        message = self._tensor_without_data(content, after)
+                    else:
+                        message = self.without_data(content, after, inner, depth + 1)
+                    parts += (self._bytes(copied, place), _varint(key), _varint(len(message)), message)
+                    copied = after
+            place = after
+        return b"".join([*parts, self._bytes(copied, end)])
 
-    def _tensor_without_data(self, end: int) -> bytes:
-        start = self.stream.tell()
+    def _tensor_without_data(self, start: int, end: int) -> bytes:
         parts: list[bytes] = []
+        copied = place = start
         data: tuple[int, int] | None = None
-        simple = True
-        while (place := self.stream.tell()) < end:
-            key, number, length = self._head(place, end)
-            if number == _RAW_DATA and data is None and length >= _LARGE_DATA and key[0] & 7 == _LENGTH:
-                data = (self.stream.tell(), length)
-                self.stream.seek(length, 1)
-            else:
-                simple = simple and number in _SIDE_FIELDS
-                parts += (key, self._bytes(length))
-        if data is None or not simple:
-            self.stream.seek(start)
-            return self._bytes(end - start)
-        parts.append(self._set_aside(*data))
-        self.stream.seek(end)
-        return b"".join(parts)
+        while place < end:
+            key, content, after = self._field(place, end)
+            if key == _RAW_DATA and data is None and after - content >= _LARGE_DATA:
+                data = (content, after - content)
+                parts.append(self._bytes(copied, place))
+                copied = after
+            elif key >> 3 not in _SIDE_FIELDS:
+                return self._bytes(start, end)
+            place = after
+        if data is None:
+            return self._bytes(start, end)
+        return b"".join([*parts, self._bytes(copied, end), self._set_aside(*data)])
 
     def _set_aside(self, offset: int, length: int) -> bytes:
         """Read data into an array of its own; what the tensor has instead."""
@@ -124,44 +126,47 @@ class _Reader:
         message: bytes = reference.SerializeToString()
         return message
 
-    def _head(self, place: int, end: int) -> tuple[bytes, int, int]:
-        """Of the field at ``place``: the bytes before its content, its number, how long its content is.
+    def _field(self, place: int, end: int) -> tuple[int, int, int]:
+        """Of the field at ``place``: its number and wire type in one, where its content begins, where it ends.
 
         The content does not go beyond ``end``.
         """
         self.fields_left -= 1
         if self.fields_left < 0:
             raise _NotSimpleError
-        key, value = self._number()
-        wire_type = value & 7
+        key, content = self._number(place)
+        wire_type = key & 7
         if wire_type == _LENGTH:
-            more, length = self._number()
-            key += more
+            length, content = self._number(content)
         elif wire_type == _VARINT:
-            more, _ = self._number()
-            key, length = key + more, 0
+            length = self._number(content)[1] - content
         elif wire_type in (_EIGHT_BYTES, _FOUR_BYTES):
             length = 8 if wire_type == _EIGHT_BYTES else 4
         else:
             raise _NotSimpleError
-        if place + len(key) + length > end:
+        if content + length > end:
             raise _NotSimpleError
-        return key, value >> 3, length
+        return key, content, content + length
 
-    def _number(self) -> tuple[bytes, int]:
-        """A base-128 number: its bytes and its value."""
-        data = self._bytes(1)
-        value = data[0] & 127
-        while data[-1] > 127:
-            if len(data) == _LONGEST_NUMBER:
+    def _number(self, place: int) -> tuple[int, int]:
+        """The base-128 number at ``place``, and where it ends."""
+        at = place - self.window_place
+        if not 0 <= at < len(self.window) - _LONGEST_NUMBER:
+            self.window, self.window_place, at = self._bytes(place, place + _WINDOW, whole=False), place, 0
+        value = shift = 0
+        while (byte := self.window[at]) > 127:
+            value |= (byte & 127) << shift
+            shift += 7
+            at += 1
+            if shift == 7 * _LONGEST_NUMBER:
                 raise _NotSimpleError
-            data += self._bytes(1)
-            value |= (data[-1] & 127) << 7 * (len(data) - 1)
-        return data, value
+        return value | byte << shift, at + 1 + self.window_place
 
-    def _bytes(self, count: int) -> bytes:
-        data: bytes = self.stream.read(count)
-        if len(data) < count:
+    def _bytes(self, start: int, end: int, *, whole: bool = True) -> bytes:
+        """The stream between two places; where it need not be the whole of it, as far as there is any."""
+        self.stream.seek(start)
+        data: bytes = self.stream.read(end - start)
+        if whole and len(data) < end - start:
             raise _NotSimpleError
         return data
 
