@@ -88,7 +88,9 @@ def _is_linear(step: Step, constants: Mapping[str, Tensor]) -> bool:
     if weights.dtype not in (np.float32, np.float64) or any(p.dtype != weights.dtype for p in bias):
         return False
     group = step.attributes.get("group", 1)
-    if weights.ndim < 2 or not weights.size or group < 1 or len(weights) % group:  # mostly wrong, said when it runs
+    if weights.ndim < 2 or (weights.ndim > 2 and op_type(step) == "Gemm"):  # wrong, which is said when it runs
+        return False
+    if not weights.size or group < 1 or len(weights) % group:  # mostly wrong as well
         return False
     channels = _CHANNELS[op_type(step)](step, constants)
     return all(p.size in (1, channels) and p.shape[-1:] == (p.size,) for p in bias if p.ndim)
@@ -165,12 +167,16 @@ def _parameters(scaled: _Scaled, constants: Mapping[str, Tensor]) -> tuple[Tenso
         match op_type(step):
             case "Gemm":
                 bias = bias.ravel() * step.attributes["beta"]
-                new = weights * (factor[:, None] if step.attributes["transB"] else factor)
+                new = _times(weights, factor[:, None] if step.attributes["transB"] else factor)
             case "Conv":
-                new = weights * factor.reshape(-1, *(1,) * (weights.ndim - 1))
+                new = _times(weights, factor.reshape(-1, *(1,) * (weights.ndim - 1)))
             case _:
                 group = step.attributes["group"]
                 by_group = weights.reshape(group, -1, *weights.shape[1:])
-                new = by_group * factor.reshape(group, 1, -1, *(1,) * (weights.ndim - 2))
-                new = new.reshape(weights.shape)
-        return new.astype(weights.dtype), (bias * factor + scaled.shift).astype(weights.dtype)
+                new = _times(by_group, factor.reshape(group, 1, -1, *(1,) * (weights.ndim - 2)))
+        return new.reshape(weights.shape), (bias * factor + scaled.shift).astype(weights.dtype)
+
+
+def _times(weights: Tensor, factor: Tensor) -> Tensor:
+    """The product in float64, rounded to the weights' type; never all of it in float64, which would take memory."""
+    return np.multiply(weights, factor, out=np.empty_like(weights), dtype=np.float64, casting="same_kind")
