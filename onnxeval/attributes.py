@@ -73,9 +73,9 @@ def attribute_value(attribute: AttributeProto, files: Files = NO_FILES) -> Any:
     Raises ModelError where it contradicts itself.
     """
     kind = kind_of(attribute)
-    if kind not in _READERS:
+    if (read := _READERS.get(kind)) is None:
         raise ModelError(f'attribute "{attribute.name}" has the unknown type {kind}')
-    return _READERS[kind](attribute, files)
+    return read(attribute, files)
 
 
 def _text(name: str, data: bytes) -> str:

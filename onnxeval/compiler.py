@@ -262,7 +262,8 @@ class Compiler:
             check_custom_arity(kernel, inputs, proto.output)
             attributes = custom_attributes(given, kernel, self.files)
         subgraphs: Mapping[str, Plan] = NOTHING
-        if given and (graphs := {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}):
+        if schema is None or schema.takes_graphs:
+            graphs = {name: value for name, value in attributes.items() if isinstance(value, GraphProto)}
             attributes = {name: value for name, value in attributes.items() if name not in graphs}
             subgraphs = {
                 name: self._graph(graph, node.order_of(name, graph), scope, Constants(graph, self.files))

@@ -83,6 +83,8 @@ class Schema:
     chooses_types: bool
     #: Whether the standard also says it as a function, one that may depend on the types.
     has_body: bool
+    #: Whether any of its attributes is a graph.
+    takes_graphs: bool
     #: Input type combinations that were checked before and found right.
     accepted: set[tuple[TypeKey, ...]] = field(default_factory=set)
     #: The same for outputs.
@@ -251,6 +253,7 @@ def _schema(domain: str, op_type: str, row: Sequence[Any]) -> Schema:
             chooses_types=not is_constant
             and any(len(slot.allowed) > 1 and slot.variable not in given for slot in outputs),
             has_body=has_body,
+            takes_graphs=any(a.kind == AttributeProto.GRAPH for a in attributes.values()),
         )
     return _READ[key]
 

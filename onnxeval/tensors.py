@@ -45,7 +45,7 @@ _FIELDS: dict[int, str] = {
     TensorProto.UINT64: "uint64_data",
     TensorProto.STRING: "string_data",
 }
-_ALL_FIELDS = ("float_data", "double_data", "int32_data", "int64_data", "uint64_data", "string_data", "raw_data")
+_REPEATED = ("float_data", "double_data", "int32_data", "int64_data", "uint64_data", "string_data")
 
 
 def array_from(tensor: TensorProto, files: Files = NO_FILES) -> Tensor:
@@ -66,7 +66,7 @@ def array_from(tensor: TensorProto, files: Files = NO_FILES) -> Tensor:
 def _elements(tensor: TensorProto, files: Files) -> Tensor:
     dtype = dtype_of(tensor.data_type)
     shape = tuple(tensor.dims)
-    if any(size < 0 for size in shape):
+    if min(shape, default=0) < 0:
         raise ValueError(f"dims {list(shape)} hold a negative size")
     count = math.prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
@@ -74,9 +74,10 @@ def _elements(tensor: TensorProto, files: Files) -> Tensor:
     if tensor.HasField("segment"):
         raise ValueError("its data is stored in segments, which the standard does not use")
     field = _FIELDS.get(tensor.data_type, "int32_data")
-    filled = [name for name in _ALL_FIELDS if (tensor.HasField(name) if name == "raw_data" else getattr(tensor, name))]
-    if "raw_data" in filled and not tensor.raw_data and len(filled) > 1:
-        filled.remove("raw_data")
+    filled = [name for name in _REPEATED if getattr(tensor, name)]
+    raw = tensor.raw_data  # a copy
+    if raw or (not filled and tensor.HasField("raw_data")):
+        filled.append("raw_data")
     if len(filled) > 1:
         raise ValueError(f"its data stands in several fields: {', '.join(filled)}")
     if filled and filled[0] not in (field, "raw_data"):
@@ -84,7 +85,7 @@ def _elements(tensor: TensorProto, files: Files) -> Tensor:
     if filled == ["raw_data"]:
         if dtype == STRING:
             raise ValueError("strings cannot stand in raw_data")
-        return from_bytes(np.frombuffer(tensor.raw_data, np.uint8), dtype, count).reshape(shape)
+        return from_bytes(np.frombuffer(raw, np.uint8), dtype, count).reshape(shape)
     return _from_field(getattr(tensor, field), dtype, count).reshape(shape)
 
 

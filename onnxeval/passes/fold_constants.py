@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Evaluate, Known, reads_of, rebuilt, with_bodies
+from onnxeval.passes._rewrite import Evaluate, Known, op_type, reads_of, rebuilt, with_bodies
 from onnxeval.plan import NOTHING, Plan, Step
 from onnxeval.values import Value
 
@@ -44,6 +44,9 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
     needed: set[str] = set()  # by steps that are left to the run
     steps = []
     for step in plan.steps:
+        if (written := _written(step)) is not None:
+            known[step.outputs[0]] = written
+            continue
         if not step.subgraphs and [name for name in step.inputs if name and name not in known]:
             needed.update(step.inputs)
             steps.append(step)
@@ -66,6 +69,14 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
             steps.append(with_bodies(step, lambda body: _folded(body, evaluate, known, allowance)))
     is_changed = len(known) > len(plan.constants) or steps != list(plan.steps)
     return rebuilt(plan, steps, known) if is_changed else plan
+
+
+def _written(step: Step) -> Tensor | None:
+    """The tensor that a Constant holds as it is: there are many of these, and nothing is to be computed."""
+    if op_type(step) != "Constant":
+        return None
+    given = [value for value in step.attributes.values() if value is not None]
+    return given[0] if len(given) == 1 and isinstance(given[0], np.ndarray) else None
 
 
 def _is_constant(step: Step, known: Mapping[str, Tensor]) -> bool:
