@@ -8,6 +8,7 @@ release; onnx is asked where another is installed, and imported only then.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -138,9 +139,10 @@ def released_opset(domain: str, ir_version: int) -> int:
 @cache
 def find_schema(domain: str, op_type: str, opset: int) -> Schema | None:
     """The schema in force for an operator at an opset; None where there is none."""
-    if rows := _kept_rows(domain, op_type):
-        row = max((row for row in rows if row[0] <= opset), key=lambda row: int(row[0]), default=None)
-        return None if row is None else _schema(domain, op_type, row)
+    versions = _kept_versions(domain, op_type)
+    if versions:
+        kept = [row for since, row in versions if since <= opset]
+        return _schema(domain, op_type, json.loads(kept[-1])) if kept else None
     import onnx.defs
 
     try:
@@ -164,18 +166,16 @@ def known_versions(domain: str, op_type: str) -> tuple[int, ...]:
     return tuple(s.key.since_version for s in all_schemas() if s.key[:2] == (domain, op_type))
 
 
-#: One release of onnx, the newest version of each domain in it, and an operator a line: ``domain:op_type`` and what
-#: `row_of` gives for each of its versions.
+#: One release of onnx, the newest version of each domain in it, and sorted lines, one for a version of an operator:
+#: ``domain:op_type``, the version, and what `row_of` gives.
 KEPT = Path(__file__).with_name("schemas.txt")
 
 
 @cache
-def _kept() -> tuple[Mapping[str, int], Mapping[bytes, bytes]]:
-    """The newest versions and the operators in that file; nothing where another release is installed."""
-    release, newest, *operators = KEPT.read_bytes().splitlines()
-    if not is_installed(release.decode()):
-        return {}, {}
-    return json.loads(newest), dict(line.split(b" ", 1) for line in operators)
+def _kept() -> tuple[Mapping[str, int], Sequence[bytes]]:
+    """The newest versions and the sorted lines in that file; nothing where another release is installed."""
+    release, newest, *lines = KEPT.read_bytes().split(b"\n")
+    return (json.loads(newest), lines) if is_installed(release.decode()) else ({}, ())
 
 
 def is_installed(release: str) -> bool:
@@ -184,9 +184,16 @@ def is_installed(release: str) -> bool:
     return spec is not None and Path(str(spec.origin)).parents[1].joinpath(f"onnx-{release}.dist-info").exists()
 
 
-@cache
-def _kept_rows(domain: str, op_type: str) -> Sequence[Any]:
-    return json.loads(_kept()[1].get(f"{domain}:{op_type}".encode(errors="replace"), b"[]"))  # type: ignore[no-any-return]
+def _kept_versions(domain: str, op_type: str) -> list[tuple[int, bytes]]:
+    """The versions of an operator in that file, oldest first, and what it says of each."""
+    lines, operator = _kept()[1], f"{domain}:{op_type} ".encode(errors="replace")
+    place = bisect_left(lines, operator)
+    versions = []
+    while place < len(lines) and lines[place].startswith(operator):
+        _, since, row = lines[place].split(b" ", 2)
+        versions.append((int(since), row))
+        place += 1
+    return versions
 
 
 def row_of(definition: OpSchema) -> Sequence[Any]:

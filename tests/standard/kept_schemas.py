@@ -4,7 +4,6 @@
 """
 
 import json
-from itertools import groupby
 
 import onnx.defs
 from onnx.defs import OpSchema
@@ -13,15 +12,13 @@ from onnxeval.schema import KEPT, STANDARD_DOMAINS, canonical_domain, row_of
 
 
 def text() -> str:
-    def operator(definition: OpSchema) -> tuple[str, str]:
-        return canonical_domain(definition.domain), definition.name
+    def line(definition: OpSchema) -> str:
+        row = json.dumps(row_of(definition), separators=(",", ":"))
+        return f"{canonical_domain(definition.domain)}:{definition.name} {definition.since_version:03} {row}"
 
-    schemas = sorted(onnx.defs.get_all_schemas_with_history(), key=lambda s: (operator(s), s.since_version))
     newest = {domain: versions[1] for domain, versions in sorted(onnx.defs.C.schema_version_map().items())}
-    lines = [onnx.__version__, json.dumps({domain: newest[domain] for domain in sorted(STANDARD_DOMAINS)})]
-    for (domain, name), versions in groupby(schemas, operator):
-        lines.append(f"{domain}:{name} {json.dumps([row_of(s) for s in versions], separators=(',', ':'))}")
-    return "\n".join(lines) + "\n"
+    head = [onnx.__version__, json.dumps({domain: newest[domain] for domain in sorted(STANDARD_DOMAINS)})]
+    return "\n".join([*head, *sorted(map(line, onnx.defs.get_all_schemas_with_history()))]) + "\n"
 
 
 if __name__ == "__main__":

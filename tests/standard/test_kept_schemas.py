@@ -20,7 +20,7 @@ def test_what_is_read_from_the_file_is_what_is_read_from_onnx(monkeypatch: pytes
     """At every opset, for every operator, those before its first and after its last version included."""
 
     def described() -> dict[tuple[str, str, int], object]:
-        for cached in (schemas.find_schema, schemas.newest_opset, schemas._kept_rows):
+        for cached in (schemas.find_schema, schemas.newest_opset):
             cached.cache_clear()
         monkeypatch.setattr(schemas, "_READ", {})
         newest = {domain: schemas.newest_opset(domain) for domain in schemas.STANDARD_DOMAINS}
@@ -34,10 +34,10 @@ def test_what_is_read_from_the_file_is_what_is_read_from_onnx(monkeypatch: pytes
         return {key: schema and [getattr(schema, name) for name in fields] for key, schema in found.items()}
 
     kept = described()
-    monkeypatch.setattr(schemas, "_kept", lambda: ({}, {}))
+    monkeypatch.setattr(schemas, "_kept", lambda: ({}, ()))
     assert described() == kept
     monkeypatch.undo()
-    for cached in (schemas.find_schema, schemas.newest_opset, schemas._kept_rows):
+    for cached in (schemas.find_schema, schemas.newest_opset):
         cached.cache_clear()
 
 
