@@ -66,11 +66,9 @@ class Model:
         self.source = loaded.source
         graph = self.proto.graph
         self._compiler = Compiler(self.proto, Files(loaded.folders, loaded.held), registry)
-        initialized = dict.fromkeys(constants_of(graph))
+        initialized = set(constants_of(graph))
         self.inputs = tuple(_declared(v, optional=v.name in initialized) for v in graph.input if v.name)
         self.outputs = tuple(_declared(value) for value in graph.output if value.name)
-        given = dict.fromkeys([*(entry.name for entry in self.inputs), *filter(None, initialized)])
-        self.values = tuple(known_names(graph.node, given))
         self._plans: dict[tuple[tuple[str, ...], frozenset[str], bool], Plan] = {}
         self._adaptives: dict[int, Adaptive] = {}  # by the identity of their plans, which live as long
         self._usual: dict[Kind, Adaptive] = {}  # what runs kinds of feeds that were looked at, for all outputs
@@ -83,6 +81,12 @@ class Model:
             for entries in (self.inputs, self.outputs)
         )
         return f"<Model: {inputs or 'nothing'} -> {outputs or 'nothing'}>"
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        graph = self.proto.graph
+        given = dict.fromkeys([*(entry.name for entry in self.inputs), *filter(None, constants_of(graph))])
+        return tuple(known_names(graph.node, given))
 
     @property
     def warnings(self) -> list[str]:
@@ -111,7 +115,8 @@ class Model:
         open_constants = frozenset(i.name for i in self.inputs if i.optional).intersection(fed)
         key = (names, open_constants, reference)
         if key not in self._plans:
-            self._refuse_unknown(names)
+            if outputs is not None:
+                self._refuse_unknown(names)
             with uncollected():
                 plan = self._compiler.compile(None if outputs is None else names, open_constants)
                 self._plans[key] = plan if reference else optimise(plan, Known(evaluate))
