@@ -11,7 +11,7 @@
 #define SMALL 200000      /* multiplications that no second thread is woken for */
 #define MOST_MAPS 3       /* of a single channel that are quicker one after the other than as a product */
 #define LEAST_CHANNELS 16 /* and maps, and pixels, of convolutions whose transforms are worth it */
-#define LEAST_PIXELS 64
+#define LEAST_PIXELS (LANES > 8 ? 64 : 36)
 #define FEW_MAPS 32       /* that transforms are not worth where there are no MANY_PIXELS */
 #define MANY_PIXELS 400
 /* Multiplications that the same time goes into */
@@ -19,6 +19,7 @@
 #define PACK_PIXELS 1.5   /* or of an input that is one already */
 #define PIXELS_OVERHEAD 1.06
 #define TURN_OVER 12.0    /* turning over a vector of sums of maps */
+#define APART (TILE_ROWS > 4 ? 0 : 0.3) /* reading a channel in place: its planes are pages apart, and few windows share a line */
 #define RAW_UNITS 3       /* as few blocks of maps are as quick with an input that is not packed */
 
 /* Block `unit` of the maps, or of the windows, covers first..last: all blocks are of nearly the same size. */
@@ -134,7 +135,8 @@ Method NAMED(choose_method)(const Geometry *g) {
     const double depth = (double)(g->channels * g->taps_y * g->taps_x), maps = (double)g->maps;
     const double packing = !is_plain(g) ? PACK_WINDOWS : units_of(g) > RAW_UNITS ? PACK_PIXELS : 0;
     const double by_pixels = depth * (PIXELS_OVERHEAD * (double)padded / (double)pixels + packing / maps);
-    const double by_maps = depth * (double)(CEIL_DIV(g->maps, LANES) * LANES) / maps + TURN_OVER;
+    const double by_maps = depth * (double)(CEIL_DIV(g->maps, LANES) * LANES) / maps + TURN_OVER +
+                           APART * (double)g->channels;
     return by_maps < by_pixels ? BY_MAPS : BY_PIXELS;
 }
 
