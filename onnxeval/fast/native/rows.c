@@ -34,13 +34,13 @@ static void softmax_task(void *context, long ticket) {
         const Vector shift = all(largest);
         Vector sum = zero();
         for (i = 0; i + LANES <= n; i += LANES) {
-            Vector difference = load(x + i) - shift, power = exponential(difference);
+            Vector difference = load(x + i) - shift, power = exponential_of_negative(difference);
             sum += power;
             store(y + i, job->flag ? difference : power);
         }
         float total = sum_of(sum);
         if (i < n) {
-            Vector difference = load_first(x + i, n - i) - shift, power = exponential(difference);
+            Vector difference = load_first(x + i, n - i) - shift, power = exponential_of_negative(difference);
             for (long lane = 0; lane < n - i; lane++) total += power[lane];
             store_first(y + i, job->flag ? difference : power, n - i);
         }
