@@ -24,6 +24,9 @@ from onnxeval.values import Sequence, TensorType, Value
 #: Bytes that all values of a plan may keep.
 _MOST_MEMORY = 1 << 24
 
+#: Bytes of inputs and outputs for each step: to copy more takes longer than the step saves.
+_MOST_COPIED = 1 << 16
+
 
 class _Entry(NamedTuple):
     """What one step of a run is: a stretch of compiled calls, or a row of the tape and where its results go."""
@@ -85,8 +88,12 @@ def replay_of(tape: Tape, types: Mapping[str, TensorType], feeds: Mapping[str, V
     """
     kernels = native()
     inputs = {name: np.array(value, order="C") for name, value in feeds.items() if _is_plain(value)}
-    size = sum(each.nbytes for each in inputs.values()) + sum(map(_bytes_of, types.values()))
+    fed = sum(each.nbytes for each in inputs.values())
+    size = fed + sum(map(_bytes_of, types.values()))
+    copied = fed + sum(_bytes_of(types[name]) for name in tape.plan.outputs if name in types)
     if kernels is None or len(inputs) < len(feeds) or size > _MOST_MEMORY + tape.constant_bytes:
+        return None
+    if copied > _MOST_COPIED * len(tape.rows):
         return None
     builder = _Builder(tape, types, kernels, run)
     for name, own in inputs.items():
