@@ -156,7 +156,23 @@ INLINE void store_first(float *p, Vector v, long count) {
 #if defined(__AVX512F__)
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1), (__m512)v);
 #elif defined(__AVX2__)
-    _mm256_maskstore_ps(p, lanes_(0, count), (__m256)v);
+    if (count == LANES) {
+        store(p, v);
+        return;
+    }
+    /* a masked store is dozens of operations on some processors */
+    __m128 part = _mm256_castps256_ps128((__m256)v);
+    if (count & 4) {
+        _mm_storeu_ps(p, part);
+        part = _mm256_extractf128_ps((__m256)v, 1);
+        p += 4;
+    }
+    if (count & 2) {
+        _mm_storel_pi((__m64 *)p, part);
+        part = _mm_movehl_ps(part, part);
+        p += 2;
+    }
+    if (count & 1) _mm_store_ss(p, part);
 #else
     for (long lane = 0; lane < count; lane++) p[lane] = v[lane];
 #endif
