@@ -25,11 +25,12 @@ def with_constant_inputs(model: ModelProto, inputs: list) -> ModelProto:
 @pytest.mark.parametrize("name", sorted(CASES.keys() - RANDOM - KNOWN_FAILURES.keys()))
 def test_passes_change_no_result(name: str) -> None:
     case = CASES[name]
-    inputs, _ = next(case.data_sets)
+    inputs, given = next(case.data_sets)
     model = onnxeval.load(case.model)
     names = [entry.name for entry in model.inputs if not entry.optional]
     feeds = dict(zip(names, inputs, strict=False))
-    wanted = list(model.run(feeds, reference=True).values())
+    # the weights of a real model are all alike: Softmax makes 0 and 1 of what BLAS rounds otherwise in one channel
+    wanted = given if case.kind == "real" else list(model.run(feeds, reference=True).values())
     for _ in range(4):  # when shapes have come again, what follows from them is constant
         for one, other in zip(model.run(feeds).values(), wanted, strict=True):
             assert_same(one, other, case)
