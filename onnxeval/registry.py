@@ -9,6 +9,7 @@ import pkgutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from onnxeval.dtypes import DType
@@ -64,19 +65,27 @@ class Signature(NamedTuple):
 @cache
 def signature_of(kernel: Kernel) -> Signature:
     """Read a kernel's Python signature: tensors positional, attributes keyword-only."""
-    positional, attributes, injected, variadic = [], {}, set(), False
-    for name, parameter in inspect.signature(kernel).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            if name in INJECTED:
-                injected.add(name)
-            else:
-                attributes[name] = parameter.default
-        elif parameter.kind is parameter.VAR_POSITIONAL:
-            variadic = True
-        else:
-            positional.append(name)
+    positional, keywords, variadic = _parameters(kernel)
+    attributes = {name: default for name, default in keywords.items() if name not in INJECTED}
     told = getattr(kernel, "input_types", None), getattr(kernel, "most_outputs", None)
-    return Signature(tuple(positional), variadic, attributes, frozenset(injected), *told)
+    return Signature(positional, variadic, attributes, INJECTED & keywords.keys(), *told)
+
+
+def _parameters(kernel: Kernel) -> tuple[tuple[str, ...], dict[str, Any], bool]:
+    """The positional parameters, the keyword-only ones with their defaults, and whether more positional ones follow."""
+    function = inspect.unwrap(kernel, stop=lambda inner: hasattr(inner, "__signature__"))
+    if isinstance(function, FunctionType) and not hasattr(function, "__signature__"):  # inspect takes ten times as long
+        code, defaults = function.__code__, function.__kwdefaults__ or {}
+        count, names = code.co_argcount, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        keywords = {name: defaults.get(name, inspect.Parameter.empty) for name in names[count:]}
+        return names[:count], keywords, bool(code.co_flags & inspect.CO_VARARGS)
+    parameters = inspect.signature(kernel).parameters.values()
+    kinds = inspect.Parameter
+    return (
+        tuple([p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]),
+        {p.name: p.default for p in parameters if p.kind is kinds.KEYWORD_ONLY},
+        any(p.kind is kinds.VAR_POSITIONAL for p in parameters),
+    )
 
 
 class Registry(Mapping[OpKey, Kernel]):
