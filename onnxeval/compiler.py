@@ -250,6 +250,7 @@ class Compiler:
         assert kernel is not None and signature is not None  # noqa: PT018  # one goes with the other
         proto, inputs = node.proto, node.inputs
         given = resolved(proto.attribute, scope.references)
+        lacking = len(signature.positional) - len(inputs)
         spelled_out = None
         if schema is not None:
             check_arity(schema, inputs, node.outputs)
@@ -280,7 +281,7 @@ class Compiler:
         return Step(
             f"{proto.name or f'node {node.place}'} ({op_type}-{served.since})",
             kernel,
-            inputs + ("",) * (len(signature.positional) - len(inputs)),
+            inputs + ("",) * lacking if lacking > 0 else inputs,
             node.outputs,
             attributes,
             subgraphs,

@@ -29,9 +29,9 @@ class Step(NamedTuple):
     subgraphs: Mapping[str, Plan | TypedBody]
     injected: frozenset[str]  # which of rng and allocate the kernel names
     schema: Schema | None  # None for operators outside the standard
-    releases: tuple[str, ...] = ()  # values no later step reads
     fused: tuple[str, ...] = ()  # the standard's operators that a step without a schema does at once
     spelled_out: Callable[[], Step | None] | None = None  # the same step, running the schema's function body instead
+    releases: tuple[str, ...] = ()  # values no later step reads
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -46,26 +46,11 @@ class Step(NamedTuple):
 
     def releasing(self, names: tuple[str, ...]) -> Step:
         """The step with these releases."""
-        return self._with(self.kernel, names)
+        return Step._make((*self[:-1], names))
 
     def running(self, kernel: Kernel) -> Step:
         """The step with this kernel."""
-        return self._with(kernel, self.releases)
-
-    def _with(self, kernel: Kernel, releases: tuple[str, ...]) -> Step:
-        return Step(
-            self.label,
-            kernel,
-            self.inputs,
-            self.outputs,
-            self.attributes,
-            self.subgraphs,
-            self.injected,
-            self.schema,
-            releases,
-            self.fused,
-            self.spelled_out,
-        )
+        return Step._make((self.label, kernel, *self[2:]))
 
 
 class PartFailed(Exception):  # noqa: N818  # what happened
