@@ -72,7 +72,6 @@ _SIGNS = {"+": "Add", " - ": "Sub"}
 _CALLED = r"(\w+)\("
 
 
-@cache
 def operators_of(text: str) -> frozenset[str]:
     """The operators that every spelling of an expression has. It need not be parsed for that."""
     return frozenset([*re.findall(_CALLED, text), *(op for sign, op in _SIGNS.items() if sign in text)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,8 +28,8 @@ def recognise(plan: Plan, _: Known) -> Plan:
     """The plan with the expressions of `RULES` as one step each; a step inside that others read keeps it from it."""
     there = {op_type(step) for step in plan.steps}
     by_root: dict[str, list[tuple[str, Build]]] = {}
-    for text, build in RULES:
-        if operators_of(text) <= there:
+    for text, build, operators in _rules():
+        if operators <= there:
             for op in _roots(text):
                 by_root.setdefault(op, []).append((text, build))
     if not by_root:
@@ -56,6 +57,12 @@ def recognise(plan: Plan, _: Known) -> Plan:
     if len(found) == len(steps):
         return plan
     return rebuilt(plan, without_dead(found, plan.outputs), plan.constants)
+
+
+@cache
+def _rules() -> list[tuple[str, Build, frozenset[str]]]:
+    """The rules, with the operators that each is not without."""
+    return [(text, build, operators_of(text)) for text, build in RULES]
 
 
 def _roots(text: str) -> tuple[str, ...]:
