@@ -32,6 +32,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.nn.conv_integer": ("integer_convolutions",),
     "onnxeval.ops.nn.average_pool": ("pools",),
     "onnxeval.ops.nn.layer_norm": ("rows",),
+    "onnxeval.ops.nn.lrn": ("local_norms",),
     "onnxeval.ops.nn.max_pool": ("pools", "reductions"),
     "onnxeval.ops._attention": ("attention",),
     "onnxeval.ops._elementwise": ("curves", "elementwise", "maps"),

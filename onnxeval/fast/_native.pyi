@@ -39,6 +39,18 @@ def layer_norm(
     centred: Any,
     /,
 ) -> None: ...
+def normalise_channels(
+    x: Tensor,
+    out: Tensor,
+    channels: int,
+    pixels: int,
+    below: int,
+    above: int,
+    factor: float,
+    bias: float,
+    quarters: int,
+    /,
+) -> None: ...
 
 class Filters:
     def __new__(cls, weights: Tensor, groups: int, /) -> Filters: ...

@@ -15,6 +15,7 @@ from onnxeval.ops.math.erf import error_function
 from onnxeval.ops.math.power import power
 from onnxeval.ops.nn.batch_norm import batch_normalization
 from onnxeval.ops.nn.layer_norm import layer_normalization, rms_normalization
+from onnxeval.ops.nn.lrn import lrn
 from onnxeval.registry import STANDARD, OpKey
 
 #: Kind -> the function in float64, and how many units in the last place the compiled one may be off.
@@ -144,3 +145,23 @@ def test_squares_are_those_of_pow(tier, rng):
     np.testing.assert_array_equal(replacement(power, [None, two], {})(x, two), power(x, two))
     assert replacement(power, [None, np.array(3, np.float32)], {}) is None
     assert replacement(power, [None, None], {}) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_channels_are_normalised_by_their_neighbours(tier, data):
+    shape = (data.draw(st.integers(1, 3)), data.draw(st.integers(1, 12)))
+    shape += data.draw(st.sampled_from([(), (1,), (7, 9), (8, 8), (13, 5), (2, 3, 25)]))
+    size = data.draw(st.integers(1, 15))
+    options = {"size": size, "alpha": 0.02, "beta": data.draw(st.sampled_from([0.25, 0.5, 0.75, 1.0])), "bias": 1.5}
+    x = np.random.default_rng(data.draw(st.integers(0, 99))).standard_normal(shape).astype(np.float32) * 20
+    got = replacement(lrn, [None], options)(guarded(x), **options)
+    for channel in range(shape[1]):
+        # LRN-13: max(0, c - floor((size - 1) / 2)) <= i <= min(C - 1, c + ceil((size - 1) / 2))
+        near = x[:, max(0, channel - (size - 1) // 2) : channel + -(-(size - 1) // 2) + 1].astype(float)
+        wanted = x[:, channel] / (1.5 + 0.02 / size * np.square(near).sum(1)) ** options["beta"]
+        np.testing.assert_allclose(got[:, channel], wanted, rtol=1e-6)
+
+
+def test_other_exponents_are_for_the_readable_kernel(tier):
+    assert replacement(lrn, [None], {"size": 5, "alpha": 1e-4, "beta": 0.6, "bias": 1.0}) is None

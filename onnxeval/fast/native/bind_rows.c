@@ -121,6 +121,46 @@ PyObject *py_layer_norm(PyObject *Py_UNUSED(module), PyObject *const *arguments,
 typedef struct {
     Call call;
     const Kernels *kernels;
+    Neighbours neighbours;
+} NeighboursCall;
+
+static int perform_normalise_channels(Call *call) {
+    const NeighboursCall *c = (NeighboursCall *)call;
+    c->kernels->normalise_channels(&c->neighbours);
+    return 0;
+}
+
+/* normalise_channels(x, out, channels, pixels, below, above, factor, bias, quarters) */
+PyObject *py_normalise_channels(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 9, "normalise_channels")) return NULL;
+    NeighboursCall *c = BEGIN(NeighboursCall, perform_normalise_channels);
+    if (!c) return NULL;
+    Neighbours *n = &c->neighbours;
+    c->kernels = active;
+    n->channels = PyLong_AsLong(arguments[2]);
+    n->pixels = PyLong_AsLong(arguments[3]);
+    n->below = PyLong_AsLong(arguments[4]);
+    n->above = PyLong_AsLong(arguments[5]);
+    n->factor = (float)PyFloat_AsDouble(arguments[6]);
+    n->bias = (float)PyFloat_AsDouble(arguments[7]);
+    n->quarters = PyLong_AsLong(arguments[8]);
+    if (PyErr_Occurred()) return abandon(&c->call);
+    const Py_buffer *x = take(&c->call.held, arguments[0], "f", 0, "x");
+    if (!x || take_floats(&c->call.held, arguments[1], count_of(x), WRITTEN, "out", &n->y)) return abandon(&c->call);
+    if (!n->y || n->channels < 1 || n->pixels < 1 || n->below < 0 || n->above < 0 ||
+        n->below > n->channels || n->above > n->channels || n->quarters < 1 || n->quarters > 4 || n->channels > count_of(x) || n->pixels > count_of(x) / n->channels || count_of(x) % (n->channels * n->pixels)) {
+        PyErr_Format(PyExc_ValueError, "%zd elements are no images of %ld channels of %ld pixels, %ld below and %ld above, or %ld "
+                     "is no number of quarters", count_of(x), n->channels, n->pixels, n->below, n->above, n->quarters);
+        return abandon(&c->call);
+    }
+    n->x = x->buf;
+    n->images = (long)count_of(x) / (n->channels * n->pixels);
+    return conclude(&c->call);
+}
+
+typedef struct {
+    Call call;
+    const Kernels *kernels;
     ElementChain chain;
     Operand operands[MOST_BUFFERS];
 } ChainCall;

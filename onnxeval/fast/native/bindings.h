@@ -129,6 +129,7 @@ PyObject *py_run_scaler(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_normalizer(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_interrupt(PyObject *, PyObject *);
 PyObject *py_layer_norm(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_normalise_channels(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_resample(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_attend(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_copy(PyObject *, PyObject *const *, Py_ssize_t);

@@ -131,6 +131,15 @@ typedef struct {
     float epsilon;
 } Rows;
 
+/* Each element over (bias + factor * sum of squares) ** (quarters / 4): the squares of its pixel, from as many channels below
+   to as many above its own, where there are so many. */
+typedef struct {
+    long images, channels, pixels, below, above, quarters;
+    float factor, bias;
+    const float *x;
+    float *y;
+} Neighbours;
+
 /* A matrix of 8-bit integers, each of which stands for its distance to the zero point of its column. */
 typedef struct {
     long k, n;
@@ -350,6 +359,7 @@ typedef struct {
     void (*activate)(const Activation *, const float *x, float *y, long n);
     void (*softmax)(const Rows *, int logarithm);
     void (*layer_norm)(const Rows *, int centred);
+    void (*normalise_channels)(const Neighbours *);
     /* Array 1 of the nest into array 0, elements of `size` bytes. */
     void (*move)(const Nest *, long size, char *y, const char *x);
     /* 0, or 1 where an index is outside: then nothing is done. */

@@ -87,6 +87,7 @@ static PyMethodDef methods[] = {
     {"activate", FAST(py_activate)},
     {"softmax", FAST(py_softmax)},
     {"layer_norm", FAST(py_layer_norm)},
+    {"normalise_channels", FAST(py_normalise_channels)},
     {"run_trees", FAST(py_run_trees)},
     {"run_linear", FAST(py_run_linear)},
     {"run_svm", FAST(py_run_svm)},

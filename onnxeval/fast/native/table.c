@@ -34,6 +34,7 @@ const Kernels NAMED(kernels) = {
     .activate = NAMED(activate),
     .softmax = NAMED(softmax),
     .layer_norm = NAMED(layer_norm),
+    .normalise_channels = NAMED(normalise_channels),
     .move = NAMED(move),
     .move_slices = NAMED(move_slices),
     .move_elements = NAMED(move_elements),

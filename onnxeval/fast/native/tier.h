@@ -39,6 +39,7 @@ void NAMED(run_chain)(const ElementChain *);
 int NAMED(pool_planes)(const Pool *);
 void NAMED(softmax)(const Rows *, int logarithm);
 void NAMED(layer_norm)(const Rows *, int centred);
+void NAMED(normalise_channels)(const Neighbours *);
 
 void NAMED(move)(const Nest *, long size, char *y, const char *x);
 int NAMED(move_slices)(const Slices *);
