@@ -56,7 +56,7 @@ KERNELS = (
 TIERS = {
     "x86_64": {
         "v2": ["-msse4.2", "-mpopcnt"],
-        "v3": ["-mavx2", "-mfma"],
+        "v3": ["-mavx2", "-mfma", "-mf16c"],
         "v4": ["-mavx2", "-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"],
         "v4vnni": ["-mavx2", "-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni"],
     },

@@ -13,7 +13,10 @@ from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 from onnxeval.dtypes import Tensor
+from onnxeval.fast._checks import FLOAT32
 from onnxeval.fast.engine import native
+from onnxeval.fast.halves import for_halves, widened
+from onnxeval.ops._precision import is_in_float32
 from onnxeval.registry import Kernel
 
 #: Makes the replacement from the constant inputs (None where one is not known) and the attributes; None where the
@@ -97,13 +100,23 @@ def is_replayable(kernel: Kernel | None) -> bool:
 
 
 _BINDERS: dict[Kernel, Binder] = {}
+#: More than any kernel has that is replaced.
+_MOST_OUTPUTS = 16
+
+#: Kernels -> how many of their results are rounded for 16-bit floats, see `replaces`.
+_ROUNDED: dict[Kernel, int] = {}
 
 
-def replaces(*kernels: Kernel) -> Callable[[B], B]:
-    """Let a function make the replacement of these kernels."""
+def replaces(*kernels: Kernel, rounded: int = 0) -> Callable[[B], B]:
+    """Let a function make the replacement of these kernels.
+
+    What is made for float32 serves 16-bit floats too where the readable kernel computes with them in float32; and where
+    it does not, but that is as exact, the first results, ``rounded`` of them, being rounded.
+    """
 
     def register(binder: B) -> B:
         _BINDERS.update(dict.fromkeys(kernels, binder))
+        _ROUNDED.update(dict.fromkeys(kernels, rounded))
         return binder
 
     return register
@@ -115,7 +128,12 @@ def replacement(kernel: Kernel, constants: Sequence[Tensor | None], attributes: 
     if binder is None or native() is None:
         return None
     try:
-        return binder(constants, attributes)
+        rounded = _MOST_OUTPUTS if is_in_float32(kernel) else _ROUNDED[kernel]
+        if not rounded or any(x is not None and x.dtype == FLOAT32 for x in constants):
+            return binder(constants, attributes)
+        known = [widened(x) for x in constants]
+        wide = binder(known, attributes)
+        return None if wide is None else for_halves(wide, constants, known, rounded)
     except (ValueError, TypeError, KeyError):
         return None  # the readable kernel says what is wrong with attributes or constants
 

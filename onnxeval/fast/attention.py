@@ -67,7 +67,7 @@ def _in_order(x: Tensor) -> Tensor:
     return x if x.strides[-1] == x.itemsize else contiguous(x)
 
 
-@replaces(attend)
+@replaces(attend, rounded=1)
 def bind_attend(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
     """Attention that a model spells out."""
 
@@ -116,7 +116,7 @@ def _binder(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping[str,
 
 
 for _readable in (attention, attention_without_padding):
-    replaces(_readable)(_binder(_readable))
+    replaces(_readable, rounded=3)(_binder(_readable))
 
 
 def _attention(

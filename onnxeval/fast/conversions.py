@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxeval.dtypes import BFLOAT16, DType, Tensor, dtype_of
+from onnxeval.dtypes import Tensor, dtype_of
 from onnxeval.fast import replaces, replayable
+from onnxeval.fast._cast import converted_to
 from onnxeval.fast._checks import TYPES, bits, common_shape, is_movable, is_plain
 from onnxeval.fast.engine import native
 from onnxeval.ops._cast import ROUND_MODES
@@ -16,11 +17,10 @@ from onnxeval.ops.tensor.cast import cast
 from onnxeval.ops.tensor.choose import where
 from onnxeval.registry import Kernel
 
-#: Numbers of arrays.h.
-_WHERE, _CAST = 13, 14
+#: Its number in arrays.h.
+_WHERE = 13
 
 _BOOL = np.dtype(bool)
-_HALVES = frozenset({np.dtype(np.float16), BFLOAT16})
 
 
 @replaces(where)
@@ -59,21 +59,3 @@ def bind_cast(_constants: Sequence[Tensor | None], attributes: Mapping[str, Any]
         return cast(x, **given) if result is None else result
 
     return converted
-
-
-def converted_to(x: Tensor, target: DType) -> Tensor | None:
-    """``x`` in another of these types, rounded once; None where that is for the readable kernel."""
-    kernels = native()
-    assert kernels is not None
-    own = x.dtype
-    if own == target or own not in TYPES or not is_plain(x, own):
-        return None
-    if {own, target} & _HALVES and np.float32 not in (own, target):
-        return None
-    result = np.empty(x.shape, target)
-    kernels.apply(_CAST, TYPES[own], TYPES[target], _lent(result), (_lent(x),))
-    return result
-
-
-def _lent(x: Tensor) -> Tensor:
-    return x.view(np.uint16) if x.dtype == BFLOAT16 else x

@@ -87,4 +87,4 @@ def _bind(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping[str, A
 
 
 for _kernel in _CURVES:
-    replaces(_kernel)(_bind(_kernel))
+    replaces(_kernel, rounded=1)(_bind(_kernel))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxeval.dtypes import DType, Tensor
+from onnxeval.dtypes import BFLOAT16, DType, Tensor
 from onnxeval.fast import replaces, replayable
-from onnxeval.fast._checks import TYPES, common_shape, is_plain
+from onnxeval.fast._checks import TYPES, bits, common_shape, is_plain
 from onnxeval.fast.engine import native
 from onnxeval.ops.logical.boolean import logical_not
 from onnxeval.registry import STANDARD, Kernel, OpKey
@@ -18,15 +18,16 @@ from onnxeval.registry import STANDARD, Kernel, OpKey
 _BOOL = np.dtype(bool)
 _FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
 _NUMBERS = _FLOATS | frozenset(map(np.dtype, ("i4", "i8")))
+_HALVES = frozenset({np.dtype(np.float16), BFLOAT16})
 _ALL = _NUMBERS | frozenset(map(np.dtype, ("i1", "u1", "?")))
 
 #: Operator -> (file of its kernel, a version that it serves, its number in arrays.h, whether operands are exchanged,
 #: the types that there are)
 _BINARY: dict[str, tuple[str, int, int, bool, frozenset[DType]]] = {
-    "Add": ("math.arithmetic", 14, 0, False, _NUMBERS),
-    "Sub": ("math.arithmetic", 14, 1, False, _NUMBERS),
-    "Mul": ("math.arithmetic", 14, 2, False, _NUMBERS),
-    "Div": ("math.arithmetic", 14, 3, False, _FLOATS),
+    "Add": ("math.arithmetic", 14, 0, False, _NUMBERS | _HALVES),
+    "Sub": ("math.arithmetic", 14, 1, False, _NUMBERS | _HALVES),
+    "Mul": ("math.arithmetic", 14, 2, False, _NUMBERS | _HALVES),
+    "Div": ("math.arithmetic", 14, 3, False, _FLOATS | _HALVES),
     "Max": ("math.variadic", 13, 4, False, _NUMBERS),
     "Min": ("math.variadic", 13, 5, False, _NUMBERS),
     "Equal": ("logical.comparison", 13, 6, False, _ALL),
@@ -55,7 +56,7 @@ def _binary(readable: Kernel, what: int, *, swapped: bool, served: frozenset[DTy
                 if shape is not None and is_plain(b, dtype) and is_plain(a, dtype):
                     out = np.empty(shape, result or dtype)
                     code = TYPES[dtype]
-                    apply(what, code, code, out, (b, a) if swapped else (a, b))
+                    apply(what, code, code, bits(out), (bits(b), bits(a)) if swapped else (bits(a), bits(b)))
                     return out
             return readable(a, *rest)  # type: ignore[no-any-return]
 

@@ -49,10 +49,10 @@ for _name, _kernel in (("Softmax", softmax), ("LogSoftmax", log_softmax)):
     _logarithm = _kernel is log_softmax
     replaces(_kernel)(_softmax(_kernel, logarithm=_logarithm, to_end=False))
     _by_rows = STANDARD[OpKey("", _name, 11)]
-    replaces(_by_rows)(_softmax(_by_rows, logarithm=_logarithm, to_end=True))
+    replaces(_by_rows, rounded=1)(_softmax(_by_rows, logarithm=_logarithm, to_end=True))
 
 
-@replaces(layer_normalization)
+@replaces(layer_normalization, rounded=1)
 def bind_layer_normalization(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
     """LayerNormalization with a scale and a bias for each element of a row."""
     kernels = native()
@@ -76,7 +76,7 @@ def bind_layer_normalization(_constants: Sequence[Tensor | None], _attributes: M
     return rows
 
 
-@replaces(rms_normalization)
+@replaces(rms_normalization, rounded=1)
 def bind_rms_normalization(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
     """RMSNormalization with a scale for each element of a row."""
     kernels = native()

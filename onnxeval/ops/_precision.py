@@ -35,7 +35,13 @@ def in_float32(kernel: K) -> K:
             return tuple(_narrowed(result, x.dtype) for result in results)
         return _narrowed(results, x.dtype)
 
+    vars(widened)["is_in_float32"] = True
     return cast("K", widened)
+
+
+def is_in_float32(kernel: Callable[..., Any]) -> bool:
+    """Whether `in_float32` decorates a kernel."""
+    return bool(getattr(kernel, "is_in_float32", False))
 
 
 def _widened(value: Any) -> Any:

@@ -7,9 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replacement
 from onnxeval.fast.engine import native
+from onnxeval.fast.halves import or_else
 from onnxeval.passes._kernels import OverLastAxis
 from onnxeval.passes._rewrite import Known, with_bodies
 from onnxeval.passes.fuse_chains import Chain
@@ -85,12 +88,14 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
     tail = element_chain(chain.parts, constants, done)
     parts = list(chain.parts)
     for place, part in enumerate(parts):
-        if head is not None and place == 0:
-            parts[place] = part._replace(quick=head.alone)
-        elif part.quick is part.kernel and (tail is None or not done <= place < tail.stop):
-            known = [constants[source] if source >= 0 else None for source in part.sources]
+        known = [constants[source] if source >= 0 else None for source in part.sources]
+        usual = head.alone if head is not None and place == 0 else part.quick
+        is_own = usual is part.kernel and (tail is None or not done <= place < tail.stop)
+        if is_own or not any(x is not None and x.dtype == np.float32 for x in known):
             kernel = replacement(part.kernel, known, part.attributes)
-            parts[place] = part if kernel is None else part._replace(quick=kernel)
+            if kernel is not None:
+                usual = kernel if is_own else or_else(kernel, usual)
+        parts[place] = part._replace(quick=usual)
     quick = Chain(tuple(parts))
     if tail is None and (head is None or head.length == 1):
         return quick

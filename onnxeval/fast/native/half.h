@@ -42,6 +42,8 @@ INLINE void widen_float16(float *y, const uint16_t *x, long n) {
     long i = 0;
 #if defined(__AVX512F__)
     for (; i + 16 <= n; i += 16) _mm512_storeu_ps(y + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(x + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(x + i))));
 #endif
     for (; i < n; i++) y[i] = widened_float16(x[i]);
 }
@@ -50,6 +52,8 @@ INLINE void narrow_float16(uint16_t *y, const float *x, long n) {
     long i = 0;
 #if defined(__AVX512F__)
     for (; i + 16 <= n; i += 16) _mm256_storeu_si256((__m256i *)(y + i), _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+    for (; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(y + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
     for (; i < n; i++) y[i] = narrowed_float16(x[i]);
 }

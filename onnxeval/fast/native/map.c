@@ -111,6 +111,20 @@ WIDTHS(int64, int64_t, int8, int8_t, uint8, uint8_t, int32, int32_t)
 TO_HALF(float16)
 TO_HALF(bfloat16)
 
+/* 24 bits hold enough of a sum, difference, product or quotient of two numbers of 11 that it is rounded as if it was exact. */
+#define HALVES(name, kind) \
+    static void name##_##kind(char *y, const char *const *x, long n) { \
+        float a[BUFFER], b[BUFFER]; \
+        const char *const wide[] = {(const char *)a, (const char *)b}; \
+        widen_##kind(a, (const uint16_t *)x[0], n); \
+        widen_##kind(b, (const uint16_t *)x[1], n); \
+        name##_float32((char *)a, wide, n); \
+        narrow_##kind((uint16_t *)y, a, n); \
+    }
+#define HALF_ARITHMETIC(kind) HALVES(add, kind) HALVES(subtract, kind) HALVES(multiply, kind) HALVES(divide, kind)
+HALF_ARITHMETIC(float16)
+HALF_ARITHMETIC(bfloat16)
+
 /* What converts each type to each other; of what is not there the readable kernel takes care. */
 static const Loop conversions[TYPES][TYPES] = {
     [FLOAT32] = {[FLOAT64] = float32_to_float64, [INT8] = float32_to_int8, [UINT8] = float32_to_uint8,
@@ -133,12 +147,13 @@ static const Loop conversions[TYPES][TYPES] = {
 };
 
 #define OF_NUMBERS(name) [FLOAT32] = name##_float32, [FLOAT64] = name##_float64, [INT32] = name##_int32, [INT64] = name##_int64
+#define OF_HALVES(name) [FLOAT16] = name##_float16, [BFLOAT16] = name##_bfloat16
 #define OF_ALL(name) OF_NUMBERS(name), [INT8] = name##_int8, [UINT8] = name##_uint8, [BOOL] = name##_uint8
 static const Loop functions[MAPPINGS][TYPES] = {
-    [MAP_ADD] = {OF_NUMBERS(add)},
-    [MAP_SUBTRACT] = {OF_NUMBERS(subtract)},
-    [MAP_MULTIPLY] = {OF_NUMBERS(multiply)},
-    [MAP_DIVIDE] = {[FLOAT32] = divide_float32, [FLOAT64] = divide_float64},
+    [MAP_ADD] = {OF_NUMBERS(add), OF_HALVES(add)},
+    [MAP_SUBTRACT] = {OF_NUMBERS(subtract), OF_HALVES(subtract)},
+    [MAP_MULTIPLY] = {OF_NUMBERS(multiply), OF_HALVES(multiply)},
+    [MAP_DIVIDE] = {[FLOAT32] = divide_float32, [FLOAT64] = divide_float64, OF_HALVES(divide)},
     [MAP_GREATER] = {OF_NUMBERS(greater)},
     [MAP_LESS] = {OF_NUMBERS(less)},
     [MAP_EQUAL] = {OF_ALL(equal)},

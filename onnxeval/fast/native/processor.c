@@ -34,7 +34,7 @@ int supports(const char *tier) {
     const Processor p = look();
     if (!has(p.ecx1, bit_SSE4_2 | bit_POPCNT)) return 0;
     if (!strcmp(tier, "v2")) return 1;
-    if (!has(p.ecx1, bit_AVX | bit_FMA) || !has(p.ebx7, bit_AVX2) || !has(p.saved, wide)) return 0;
+    if (!has(p.ecx1, bit_AVX | bit_FMA | bit_F16C) || !has(p.ebx7, bit_AVX2) || !has(p.saved, wide)) return 0;
     if (!strcmp(tier, "v3")) return 1;
     if (!has(p.ebx7, (uint32_t)(bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL)) || !has(p.saved, widest)) return 0;
     if (!strcmp(tier, "v4")) return 1;

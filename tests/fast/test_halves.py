@@ -1,0 +1,115 @@
+"""16-bit floats on compiled kernels: what float64 gives, rounded once."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import onnxeval
+from fast.guarded import guarded
+from onnxeval.fast import replacement
+from onnxeval.ops.math.matmul import gemm, matmul
+from onnxeval.ops.math.rectifiers import leaky_relu, relu
+from onnxeval.ops.math.sigmoids import gelu, sigmoid
+from onnxeval.ops.math.softmax import softmax
+from onnxeval.ops.nn.attention import attention
+from onnxeval.ops.nn.conv import conv
+from onnxeval.ops.nn.conv_transpose import conv_transpose
+from onnxeval.ops.nn.layer_norm import layer_normalization, rms_normalization
+
+HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+USUAL = {"auto_pad": "NOTSET", "dilations": None, "group": 1, "kernel_shape": None, "pads": None, "strides": None}
+LAID = USUAL | {"output_padding": None, "output_shape": None}
+SCALED = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1}
+ROWS = {"axis": -1, "epsilon": 1e-5, "stash_type": 1}
+HEADS = {"is_causal": 1, "kv_num_heads": None, "q_num_heads": None, "qk_matmul_output_mode": 0, "scale": None}
+HEADS |= {"softcap": 0.0, "softmax_precision": None, "left_window_size": -1, "right_window_size": -1, "n_outputs": 3}
+
+#: Readable kernel, shapes of the inputs, which of them are constant, attributes, results that are rounded.
+KERNELS = {
+    "matmul": (matmul, [(3, 20, 50), (50, 33)], [1], {}, 1),
+    "matmul of two": (matmul, [(3, 20, 50), (3, 50, 33)], [], {}, 1),
+    "gemm": (gemm, [(20, 50), (33, 50), (33,)], [1, 2], SCALED, 1),
+    "conv": (conv, [(2, 20, 15, 16), (33, 20, 3, 3), (33,)], [1, 2], USUAL, 1),
+    "conv of three axes": (conv, [(2, 3, 5, 9, 8), (7, 3, 2, 3, 3), (7,)], [], USUAL, 1),
+    "conv transpose": (conv_transpose, [(2, 6, 9, 8), (6, 7, 2, 2), (7,)], [1], LAID, 1),
+    "softmax": (softmax, [(6, 70)], [], {"axis": -1}, 1),
+    "relu": (relu, [(6, 70)], [], {}, 1),
+    "leaky relu": (leaky_relu, [(6, 70)], [], {"alpha": 0.1}, 1),
+    "sigmoid": (sigmoid, [(6, 70)], [], {}, 1),
+    "gelu": (gelu, [(6, 70)], [], {"approximate": "none"}, 1),
+    "layer normalization": (layer_normalization, [(6, 70), (70,), (70,)], [1, 2], ROWS, 1),
+    "rms normalization": (rms_normalization, [(6, 70), (70,)], [], ROWS, 1),
+    "attention": (attention, [(2, 4, 9, 16), (2, 2, 9, 16), (2, 2, 9, 16), (9, 9)], [], HEADS, 3),
+}
+
+
+def results_of(kernel, inputs, attributes, n_inputs):
+    supplied = {"allocate": np.empty} if "auto_pad" in attributes else {}
+    padded = [*inputs, *[None] * (n_inputs - len(inputs))]
+    results = kernel(*padded, **attributes, **supplied)
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_exact_result_is_rounded_once(tier, rng, name, half):
+    readable, shapes, fixed, attributes, rounded = KERNELS[name]
+    dtype = HALVES[half]
+    inputs = [guarded(rng.standard_normal(shape).astype(dtype)) for shape in shapes]
+    n_inputs = 7 if readable is attention else len(inputs)
+    constants = [inputs[place] if place in fixed else None for place in range(n_inputs)]
+    kernel = replacement(readable, constants, attributes)
+    exact = results_of(readable, [x.astype(np.float64) for x in inputs], attributes, n_inputs)
+    for _ in range(3):  # weights are packed when they are met again
+        got = results_of(kernel, inputs, attributes, n_inputs)
+        assert len(got) == len(exact)
+        for place, (one, other) in enumerate(zip(got, exact, strict=True)):
+            assert one.shape == other.shape
+            assert one.dtype == (dtype if place < rounded else np.float32)
+            spacing = np.spacing(np.abs(other).astype(dtype)).astype(np.float64)
+            assert (np.abs(one.astype(np.float64) - other) <= 0.501 * spacing + 1e-5).all()
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_infinities_and_what_is_too_large(tier, half):
+    dtype = HALVES[half]
+    x = np.array([[3e4, 3e4], [np.inf, 1], [np.nan, 1], [-np.inf, 2]], np.float32).astype(dtype)
+    got = replacement(matmul, [None, None], {})(x, x[:2])
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got.astype(np.float32), matmul(x, x[:2]).astype(np.float32))
+
+
+def test_floats_of_several_types_are_left_to_the_readable_kernel(kernels, rng):
+    x, scale = rng.standard_normal((6, 70)).astype(np.float16), rng.standard_normal(70).astype(np.float32)
+    got = replacement(rms_normalization, [None, None], ROWS)(x, scale, **ROWS)
+    wanted = rms_normalization(x, scale, **ROWS)
+    assert got.dtype == wanted.dtype == np.float32
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_operators_that_follow_each_other_round_each(kernels, rng, half):
+    """A sum that is too large for float16 is infinite, whatever comes after it."""
+    weights = numpy_helper.from_array(rng.standard_normal((8, 3, 3, 3)).astype(np.float32).astype(HALVES[half]), "w")
+    text = f"""
+    <ir_version: 10, opset_import: ["": 22]>
+    g ({half}[1, 3, 20, 20] x, {half}[1, 8, 18, 18] r, {half}[8, 1, 1] s) => ({half}[1, 8, 18, 18] y) {{
+        c = Conv (x, w) a = Add (c, r) b = Mul (a, s) d = Relu (b) y = Div (d, s)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(weights)
+    model = onnxeval.load(model)
+    feeds = {"x": (1, 3, 20, 20), "r": (1, 8, 18, 18), "s": (8, 1, 1)}
+    feeds = {name: (rng.standard_normal(shape) * 50).astype(HALVES[half]) for name, shape in feeds.items()}
+    feeds["s"] = (feeds["s"].astype(np.float32) * 50).astype(HALVES[half])
+    wanted = model.run(feeds, reference=True)["y"]
+    assert np.isinf(wanted).any() == (half == "float16")
+    for _ in range(4):  # the plan adapts to shapes that come again
+        got = model.run(feeds)["y"]
+        assert got.dtype == wanted.dtype
+        one, other = got.astype(np.float64), wanted.astype(np.float64)
+        np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
+        usual = np.isfinite(other)
+        np.testing.assert_allclose(one[usual], other[usual], rtol=4 * 2.0 ** (-10 if half == "float16" else -7), atol=2)
