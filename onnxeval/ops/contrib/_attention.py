@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from onnxeval.dtypes import Tensor
@@ -20,6 +22,17 @@ def join_heads(x: Tensor) -> Tensor:
     """(batch, heads, time, size) -> (batch, time, heads * size)."""
     batch, heads, time, size = x.shape
     return x.transpose(0, 2, 1, 3).reshape(batch, time, heads * size)
+
+
+class Operands(NamedTuple):
+    """What attention is of, in float32: (batch, heads, time, size), and what is added to the scores."""
+
+    q: Tensor
+    keys: Tensor
+    values: Tensor
+    bias: Tensor | None
+    present_key: Tensor
+    present_value: Tensor
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, *, scale: float, bias: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from onnxeval.dtypes import FLOAT8E4M3FN, Tensor
@@ -78,6 +80,105 @@ def group_query_attention(
     Raises ValueError where shapes, lengths and attributes do not fit together.
     Source: com.microsoft.GroupQueryAttention-1.
     """
+    operands = grouped_operands(
+        query,
+        key,
+        value,
+        past_key,
+        past_value,
+        seqlens_k,
+        total_sequence_length,
+        cos_cache,
+        sin_cache,
+        position_ids,
+        attention_bias,
+        head_sink,
+        k_scale,
+        v_scale,
+        q_norm_weight,
+        k_norm_weight,
+        query_seqlens,
+        causal=causal,
+        do_rotary=do_rotary,
+        k_norm_epsilon=k_norm_epsilon,
+        k_quant_type=k_quant_type,
+        kv_cache_bit_width=kv_cache_bit_width,
+        kv_num_heads=kv_num_heads,
+        local_window_size=local_window_size,
+        num_heads=num_heads,
+        q_norm_epsilon=q_norm_epsilon,
+        qk_norm_epsilon=qk_norm_epsilon,
+        rotary_interleaved=rotary_interleaved,
+        sliding_window_cache=sliding_window_cache,
+        v_quant_type=v_quant_type,
+        allocate=allocate,
+    )
+    scores = scores_of(operands.q, operands.keys, scale or None)
+    if softcap > 0:
+        scores = softcap * np.tanh(scores / softcap)
+    if operands.bias is not None:
+        scores = scores + operands.bias
+    seen = operands.seen
+    probabilities = probabilities_of(scores, seen, head_sink, smooth_softmax)
+    y = join_heads(weighted(probabilities, operands.values)).astype(query.dtype)
+    if qk_output not in (0, 1, 2):
+        raise ValueError(f"qk_output {qk_output} is none of 0, 1, 2")
+    if not qk_output:
+        return y, *operands.present
+    stage = np.where(seen, scores if qk_output == 1 else probabilities, np.float32(0)).astype(query.dtype)
+    return y, *operands.present, _by_position(stage, operands.positions, operands.valid, operands.total, allocate)
+
+
+class GroupedOperands(NamedTuple):
+    """What attention is of, in float32: (batch, heads, time or columns, size)."""
+
+    q: Tensor
+    keys: Tensor
+    values: Tensor
+    bias: Tensor | None  # (batch or 1, heads or 1, queries, columns), added to the scores
+    seen: Tensor  # (batch, 1, queries, columns): whether a query sees a key
+    present: tuple[Tensor, Tensor]
+    positions: Tensor  # (batch, columns) of the tokens, and whether there is one
+    valid: Tensor
+    total: int
+
+
+def grouped_operands(
+    query: Tensor,
+    key: Tensor | None,
+    value: Tensor | None,
+    past_key: Tensor | None,
+    past_value: Tensor | None,
+    seqlens_k: Tensor,
+    total_sequence_length: Tensor,
+    cos_cache: Tensor | None,
+    sin_cache: Tensor | None,
+    position_ids: Tensor | None,
+    attention_bias: Tensor | None,
+    _head_sink: Tensor | None,
+    k_scale: Tensor | None,
+    v_scale: Tensor | None,
+    q_norm_weight: Tensor | None,
+    k_norm_weight: Tensor | None,
+    query_seqlens: Tensor | None,
+    *,
+    causal: int = 1,
+    do_rotary: int = 0,
+    k_norm_epsilon: float | None = None,
+    k_quant_type: str = "NONE",
+    kv_cache_bit_width: int = 0,
+    kv_num_heads: int,
+    local_window_size: int = -1,
+    num_heads: int,
+    q_norm_epsilon: float | None = None,
+    qk_norm_epsilon: float = 1e-6,
+    rotary_interleaved: int = 0,
+    sliding_window_cache: int = 0,
+    v_quant_type: str = "NONE",
+    allocate: Allocate,
+    **_: Any,
+) -> GroupedOperands:
+    """What `group_query_attention` is of."""
     if (past_key is None) != (past_value is None):
         raise ValueError("past_key and past_value come together, one of them is absent")
     q, k, v = grouped_heads(query, key, value, num_heads, kv_num_heads)
@@ -116,22 +217,12 @@ def group_query_attention(
     keys, values = columns
     positions, valid = columns_of(times, keys.shape[2], k.shape[2])
     keys, values = (np.where(valid[:, np.newaxis, :, np.newaxis], x, np.float32(0)) for x in (keys, values))
-    scores = scores_of(q, keys, scale or None)
-    if softcap > 0:
-        scores = softcap * np.tanh(scores / softcap)
+    bias = None
     if attention_bias is not None:
-        bias = checked_bias(attention_bias, (*q.shape[:3], times.total))
         place = np.clip(positions, 0, times.total - 1)[:, np.newaxis, np.newaxis]
-        scores = scores + np.take_along_axis(bias, place, axis=3)
+        bias = np.take_along_axis(checked_bias(attention_bias, (*q.shape[:3], times.total)), place, axis=3)
     seen = seen_keys(times, positions, valid, q.shape[2], local_window_size, causal)
-    probabilities = probabilities_of(scores, seen, head_sink, smooth_softmax)
-    y = join_heads(weighted(probabilities, values)).astype(query.dtype)
-    if qk_output not in (0, 1, 2):
-        raise ValueError(f"qk_output {qk_output} is none of 0, 1, 2")
-    if not qk_output:
-        return y, *present
-    stage = np.where(seen, scores if qk_output == 1 else probabilities, np.float32(0)).astype(query.dtype)
-    return y, *present, _by_position(stage, positions, valid, times.total, allocate)
+    return GroupedOperands(q, keys, values, bias, seen, (present[0], present[1]), positions, valid, times.total)
 
 
 def _window(local: int, causal: int, sliding: int, past: Tensor | None) -> int | None:

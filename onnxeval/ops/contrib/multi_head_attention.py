@@ -6,8 +6,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from onnxeval.dtypes import DType, Tensor
+from onnxeval.dtypes import Tensor
 from onnxeval.ops.contrib._attention import (
+    Operands,
     added,
     attend,
     causal_bias,
@@ -26,7 +27,7 @@ from onnxeval.values import shape_text
 _Past: TypeAlias = tuple[Tensor | None, Tensor | None, int | None, Tensor | None]
 
 
-@microsoft_op("MultiHeadAttention", "TTTTMTTTMM", T=FLOATS, M=(INT32,))
+@microsoft_op("MultiHeadAttention", "TTTTMTTTMM", outputs=4, T=FLOATS, M=(INT32,))
 def multi_head_attention(
     query: Tensor,
     key: Tensor | None,
@@ -43,7 +44,8 @@ def multi_head_attention(
     num_heads: int,
     scale: float = 0.0,
     unidirectional: int = 0,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    n_outputs: int,
+) -> tuple[Tensor, ...]:
     """(Y, present key, present value, scores) of queries (B, S, D), keys (B, L, D) and values (B, L, Dv).
 
     Queries, keys and values, or keys and values, may come in one tensor (B, S, N, 3 or 2, H); keys and values of (B, N,
@@ -54,12 +56,47 @@ def multi_head_attention(
 
     Raises ValueError where shapes do not fit together. Source: com.microsoft.MultiHeadAttention-1.
     """
+    operands = multi_head_operands(
+        query,
+        key,
+        value,
+        bias,
+        key_padding_mask,
+        attention_bias,
+        past_key,
+        past_value,
+        past_sequence_length,
+        cache_indirection,
+        mask_filter_value=mask_filter_value,
+        num_heads=num_heads,
+        unidirectional=unidirectional,
+    )
+    return tuple(each.astype(query.dtype) for each in _attended(operands, scale)[:n_outputs])
+
+
+def multi_head_operands(
+    query: Tensor,
+    key: Tensor | None,
+    value: Tensor | None,
+    bias: Tensor | None,
+    key_padding_mask: Tensor | None,
+    attention_bias: Tensor | None,
+    past_key: Tensor | None,
+    past_value: Tensor | None,
+    past_sequence_length: Tensor | None,
+    cache_indirection: Tensor | None,
+    *,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    unidirectional: int = 0,
+) -> Operands:
+    """What `multi_head_attention` is of."""
     q, k, v = _split(query, key, value, bias, num_heads)
     length = None if past_key is None else single(past_sequence_length, "past_sequence_length")
     past = (past_key, past_value, length, cache_indirection)
     n_past = _n_past(past)
     causal = causal_bias(n_past, q.shape[2], n_past + k.shape[2]) if unidirectional else None
-    return _attended(q, k, v, past, causal, key_padding_mask, attention_bias, scale, mask_filter_value, query.dtype)
+    return _operands(q, k, v, past, causal, key_padding_mask, attention_bias, mask_filter_value)
 
 
 @microsoft_op("DecoderMaskedMultiHeadAttention", "TTTMTTTMMMT", T=(FLOAT32, FLOAT16), M=(INT32,))
@@ -103,10 +140,12 @@ def decoder_masked_multi_head_attention(
     if (single(beam_width, "beam_width") or 1) > 1 and cache_indirection is None:
         raise ValueError("beams need cache_indirection, which is absent")
     past = (past_key, past_value, length, cache_indirection)
-    return _attended(q, k, v, past, None, mask_index, attention_bias, scale, mask_filter_value, query.dtype)
+    operands = _operands(q, k, v, past, None, mask_index, attention_bias, mask_filter_value)
+    y, present_key, present_value, scores = (each.astype(query.dtype) for each in _attended(operands, scale))
+    return y, present_key, present_value, scores
 
 
-def _attended(
+def _operands(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -114,10 +153,8 @@ def _attended(
     bias: Tensor | None,
     mask: Tensor | None,
     attention_bias: Tensor | None,
-    scale: float,
     filter_value: float,
-    dtype: DType,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> Operands:
     past_key, past_value, length, indirection = past
     if (past_key is None) != (past_value is None):
         raise ValueError("past_key and past_value come together, one of them is absent")
@@ -130,13 +167,13 @@ def _attended(
         bias = added(bias, padding_bias(mask, (shape[0], *shape[2:]), filter_value))
     if attention_bias is not None:
         bias = added(bias, checked_bias(attention_bias, shape))
+    return Operands(q, keys, values, bias, present_key, present_value)
+
+
+def _attended(operands: Operands, scale: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    q, keys, values, bias, *present = operands
     y, scores = attend(q, keys, values, scale=scale, bias=bias)
-    return (
-        join_heads(y).astype(dtype),
-        present_key.astype(dtype),
-        present_value.astype(dtype),
-        scores.astype(dtype),
-    )
+    return join_heads(y), present[0], present[1], scores
 
 
 def _n_past(past: _Past) -> int:

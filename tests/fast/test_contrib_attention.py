@@ -1,0 +1,117 @@
+"""onnxruntime's attention operators: at one with the readable kernels, in every form of their inputs."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onnxeval.fast import replacement
+from onnxeval.ops.contrib.group_query_attention import group_query_attention
+from onnxeval.ops.contrib.multi_head_attention import multi_head_attention
+
+TYPES = [np.float32, np.float32, np.float16, ml_dtypes.bfloat16]
+
+
+def assert_alike(readable, inputs, attributes):
+    kernel = replacement(readable, [None] * len(inputs), attributes)
+    assert kernel is not None
+    wanted, got = (each(*inputs, **attributes) for each in (readable, kernel))
+    assert len(got) == len(wanted)
+    spacing = float(ml_dtypes.finfo(wanted[0].dtype).eps)
+    for one, other in zip(got, wanted, strict=True):
+        assert one.dtype == other.dtype
+        one, other = (x.astype(np.float64) for x in (one, other))
+        np.testing.assert_allclose(one, other, rtol=max(1e-4, 2 * spacing), atol=max(5e-6, spacing / 8))
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_multi_head_attention(tier, data):
+    def chosen(*choices):
+        return data.draw(st.sampled_from(choices))
+
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = chosen(*TYPES)
+    batch, heads, size, value_size = chosen(1, 2), chosen(1, 3), chosen(4, 16, 17), chosen(4, 16)
+    queries, keys, n_past = chosen(1, 5, 40), chosen(1, 9, 150), chosen(0, 0, 6)
+    form = chosen("separate", "separate", "whole heads", "keys packed", "all packed")
+    if form in ("keys packed", "all packed"):
+        value_size = size
+    keys = queries if form == "all packed" else keys
+
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(dtype)
+
+    q, k, v = {
+        "separate": lambda: (
+            normal(batch, queries, heads * size),
+            normal(batch, keys, heads * size),
+            normal(batch, keys, heads * value_size),
+        ),
+        "whole heads": lambda: (
+            normal(batch, queries, heads * size),
+            normal(batch, heads, keys, size),
+            normal(batch, heads, keys, value_size),
+        ),
+        "keys packed": lambda: (normal(batch, queries, heads * size), normal(batch, keys, heads, 2, size), None),
+        "all packed": lambda: (normal(batch, queries, heads, 3, size), None, None),
+    }[form]()
+    bias = normal(heads * (2 * size + value_size)) if chosen(False, True) else None
+    past = [normal(batch, heads, n_past, n) for n in (size, value_size)] if n_past else [None, None]
+    total = n_past + keys
+    mask = {
+        "none": lambda: None,
+        "lengths": lambda: rng.integers(1, total + 1, batch).astype(np.int32),
+        "keys": lambda: (rng.random((batch, total)) < 0.7).astype(np.int32),
+        "queries and keys": lambda: (rng.random((batch, queries, total)) < 0.7).astype(np.int32),
+    }[chosen("none", "none", "lengths", "keys", "queries and keys")]()
+    added = normal(chosen(1, batch), chosen(1, heads), queries, total) if chosen(False, True) else None
+    attributes = {"num_heads": heads, "unidirectional": chosen(0, 1), "scale": chosen(0.0, 0.3)}
+    attributes["n_outputs"] = 3 if n_past else chosen(1, 3)
+    assert_alike(multi_head_attention, [q, k, v, bias, mask, added, *past, None, None], attributes)
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_group_query_attention(tier, data):
+    def chosen(*choices):
+        return data.draw(st.sampled_from(choices))
+
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = chosen(*TYPES)
+    groups, group, size = chosen(1, 2), chosen(1, 3), chosen(8, 16)
+    batch, n_past = chosen((1, 0), (3, 0), (1, 6), (1, 130))
+    queries = chosen(1, 5, 40)
+    heads, total = groups * group, n_past + queries
+
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(dtype)
+
+    q, k, v = (normal(batch, queries, n * size) for n in (heads, groups, groups))
+    past = [normal(batch, groups, n_past, size) for _ in range(2)] if n_past else [None, None]
+    ends = rng.integers(1, total + 1, batch) if batch > 1 else np.array([total])
+    lengths = [(ends - 1).astype(np.int32), np.array(total, np.int32)]
+    rotations = [normal(total, size // 2) for _ in range(2)] if chosen(False, True) else [None, None]
+    added = normal(1, chosen(1, heads), queries, total) if chosen(False, True) else None
+    attributes = {"num_heads": heads, "kv_num_heads": groups, "do_rotary": int(rotations[0] is not None)}
+    attributes |= {"scale": chosen(0.0, 0.3), "softcap": chosen(0.0, 2.5), "local_window_size": chosen(-1, -1, 3)}
+    inputs = [q, k, v, *past, *lengths, *rotations, None, added, *[None] * 6]
+    assert_alike(group_query_attention, inputs, attributes | {"allocate": np.empty})
+
+
+def test_scores_and_sinks_are_for_the_readable_kernel(kernels):
+    assert replacement(multi_head_attention, [None] * 10, {"num_heads": 2, "n_outputs": 4}) is None
+    heads = {"num_heads": 2, "kv_num_heads": 1}
+    assert replacement(group_query_attention, [None] * 17, heads | {"qk_output": 1}) is None
+    assert replacement(group_query_attention, [None] * 17, heads | {"smooth_softmax": 1}) is None
+
+
+def test_inputs_that_do_not_fit_are_refused_alike(kernels):
+    q, mask = np.ones((1, 3, 8), np.float32), np.ones((1, 7), np.int32)
+    attributes = {"num_heads": 2, "n_outputs": 1}
+    kernel = replacement(multi_head_attention, [None] * 10, attributes)
+    with pytest.raises(ValueError, match="the mask has shape"):
+        kernel(q, q, q, None, mask, *[None] * 5, **attributes)
+    with pytest.raises(TypeError, match="both have one type"):
+        kernel(q, q, q.astype(np.float16), *[None] * 7, **attributes)
