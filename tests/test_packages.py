@@ -28,7 +28,9 @@ def run(command, **environment):
 def install(source, folder, **environment):
     """What pip says of it."""
     pip = [sys.executable, "-m", "pip", "install", "-v", "--no-deps", "--target", folder, source]
-    return run(pip, **environment)
+    said = run(pip, **environment)
+    assert not [*folder.rglob("*.[ch]")], "sources of the kernels are installed"
+    return said
 
 
 def kernels_of(folder, **environment):
