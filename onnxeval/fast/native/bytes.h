@@ -80,10 +80,20 @@ INLINE void copy_evens(uint8_t *to, const uint8_t *from, long count, uint8_t fli
     }
 #endif
 #if defined(__SSE2__)
-    const __m128i low = _mm_set1_epi16(255);
-    for (; i + 8 < count; i += 8) {
-        const __m128i evens = _mm_and_si128(_mm_loadu_si128((const __m128i *)(from + 2 * i)), low);
-        _mm_storel_epi64((__m128i *)(to + i), _mm_xor_si128(_mm_packus_epi16(evens, evens), _mm_set1_epi8((char)flip)));
+    const __m128i low = _mm_set1_epi16(255), flips = _mm_set1_epi8((char)flip);
+    if (count > 8) {
+        for (; i + 16 < count; i += 16) {
+            const __m128i first = _mm_and_si128(_mm_loadu_si128((const __m128i *)(from + 2 * i)), low);
+            const __m128i second = _mm_and_si128(_mm_loadu_si128((const __m128i *)(from + 2 * i + 16)), low);
+            _mm_storeu_si128((__m128i *)(to + i), _mm_xor_si128(_mm_packus_epi16(first, second), flips));
+        }
+        for (; i + 8 < count; i += 8) {
+            const __m128i evens = _mm_and_si128(_mm_loadu_si128((const __m128i *)(from + 2 * i)), low);
+            _mm_storel_epi64((__m128i *)(to + i), _mm_xor_si128(_mm_packus_epi16(evens, evens), flips));
+        }
+        const __m128i last = _mm_srli_epi16(_mm_loadu_si128((const __m128i *)(from + 2 * count - 17)), 8);
+        _mm_storel_epi64((__m128i *)(to + count - 8), _mm_xor_si128(_mm_packus_epi16(last, last), flips));
+        return;
     }
 #endif
     for (; i < count; i++) to[i] = from[2 * i] ^ flip;

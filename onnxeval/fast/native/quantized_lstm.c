@@ -13,7 +13,7 @@
 typedef struct {
     const QuantizedLstm *l;
     Coding coding;                    /* of the input */
-    int32_t *projected, *row_sums;    /* (directions, steps, batch, padded) sums of products; of the codes of each row */
+    float *projected;                 /* (directions, steps, batch, padded): what the input adds to the gates */
     long padded;                      /* 4 * hidden, filled up to whole vectors */
     _Atomic int failed;
 } Job;
@@ -37,24 +37,7 @@ static int find_coding(Job *job) {
     return 0;
 }
 
-static void input_task(void *context, long ticket) {
-    Job *job = context;
-    const QuantizedLstm *l = job->l;
-    const long groups = CEIL_DIV(l->features, GROUP), all_rows = l->steps * l->batch;
-    const long first = ticket * ROWS_TOGETHER, rows = MINIMUM(ROWS_TOGETHER, all_rows - first);
-    int32_t *words = (int32_t *)scratch(SCRATCH_STEPS, (size_t)(rows * groups + l->features));
-    if (!words) {
-        job->failed = 1;
-        return;
-    }
-    float *copy = (float *)(words + rows * groups);
-    for (long i = 0; i < rows; i++)
-        job->row_sums[first + i] = encode(words + i * groups, row_of(l, first + i, copy), l->features, &job->coding);
-    for (long d = 0; d < l->directions; d++)
-        NAMED(multiply_words)(words, groups, l->into[d], job->projected + (d * all_rows + first) * job->padded, job->padded, rows);
-}
-
-/* What one direction adds to the gates: sums of products, times these scales. */
+/* What one matrix adds to the gates of a row: sums of products, times scales. */
 typedef struct {
     const IntegerMatrix *b;
     const float *scales;
@@ -62,25 +45,64 @@ typedef struct {
     float row_scale;
 } Share;
 
-/* What a few cells become in one step. */
-INLINE void step_cells(const Share *input, const Share *state, const float *bias, long hidden, long j, float *memory, float *shown,
-                       long count) {
-    Vector gates[4]; /* input, output, forget, cell */
-    UNROLL for (int k = 0; k < 4; k++) {
-        const long at = k * hidden + j;
-        gates[k] = scaled_sums(&state->row, at, state->b, at, state->row_scale, state->scales, count) +
-                   scaled_sums(&input->row, at, input->b, at, input->row_scale, input->scales, count);
-        if (bias) gates[k] += part(bias + at, count) + part(bias + 4 * hidden + at, count);
+INLINE Vector share_of(const Share *share, long j, long count) {
+    return scaled_sums(&share->row, j, share->b, j, share->row_scale, share->scales, count);
+}
+
+INLINE void put(float *to, Vector v, long count) {
+    if (count == LANES)
+        store(to, v);
+    else
+        store_first(to, v, count);
+}
+
+static void input_task(void *context, long ticket) {
+    Job *job = context;
+    const QuantizedLstm *l = job->l;
+    const long groups = CEIL_DIV(l->features, GROUP), all_rows = l->steps * l->batch, width = 4 * l->hidden;
+    const long first = ticket * ROWS_TOGETHER, rows = MINIMUM(ROWS_TOGETHER, all_rows - first);
+    int32_t *words = (int32_t *)scratch(SCRATCH_STEPS, (size_t)(rows * groups + l->features)), code_sums[ROWS_TOGETHER];
+    if (!words) {
+        job->failed = 1;
+        return;
     }
-    const Vector kept = rounded(part(memory, count) * rational_logistic(gates[2]));
-    const Vector written = rounded(rational_logistic(gates[0]) * rational_tanh(gates[3]));
-    const Vector held = kept + written, state_now = rational_tanh(held) * rational_logistic(gates[1]);
-    if (count == LANES) {
-        store(memory, held);
-        store(shown, state_now);
-    } else {
-        store_first(memory, held, count);
-        store_first(shown, state_now, count);
+    float *copy = (float *)(words + rows * groups);
+    for (long i = 0; i < rows; i++)
+        code_sums[i] = encode(words + i * groups, row_of(l, first + i, copy), l->features, &job->coding);
+    for (long d = 0; d < l->directions; d++) {
+        float *to = job->projected + (d * all_rows + first) * job->padded;
+        NAMED(multiply_words)(words, groups, l->into[d], (int32_t *)to, job->padded, rows);
+        Share share = {.b = l->into[d], .scales = l->into_scales + d * width, .row_scale = job->coding.scale};
+        for (long i = 0; i < rows; i++, to += job->padded) {
+            share.row = row_sums((int32_t *)to, l->features, code_sums[i], job->coding.zero);
+            for (long j = 0; j < width; j += LANES) {
+                const long count = MINIMUM(LANES, width - j);
+                put(to + j, share_of(&share, j, count), count);
+            }
+        }
+    }
+}
+
+/* Gates `from` to `to` of one row, in the place of the sums of the state's products. */
+INLINE void open_gates(const Share *state, const float *projected, const float *bias, long width, long from, long to, float *gates,
+                       const int is_cell) {
+    for (long j = from; j < to; j += LANES) {
+        const long count = MINIMUM(LANES, to - j);
+        Vector v = share_of(state, j, count) + part(projected + j, count);
+        if (bias) v += part(bias + j, count) + part(bias + width + j, count);
+        put(gates + j, is_cell ? rational_tanh(v) : rational_logistic(v), count);
+    }
+}
+
+/* Gates in the order input, output, forget, cell. */
+INLINE void step_cells(const float *gates, long hidden, float *memory, float *shown) {
+    for (long j = 0; j < hidden; j += LANES) {
+        const long count = MINIMUM(LANES, hidden - j);
+        const Vector kept = rounded(part(memory + j, count) * part(gates + 2 * hidden + j, count));
+        const Vector written = rounded(part(gates + j, count) * part(gates + 3 * hidden + j, count));
+        const Vector held = kept + written;
+        put(memory + j, held, count);
+        put(shown + j, rational_tanh(held) * part(gates + hidden + j, count), count);
     }
 }
 
@@ -101,7 +123,6 @@ static void direction_task(void *context, long direction) {
         return;
     }
     int32_t *sums = words + l->batch * groups, *code_sums = sums + l->batch * job->padded;
-    Share from_input = {.b = l->into[direction], .scales = l->into_scales + direction * width, .row_scale = job->coding.scale};
     Share from_state = {.b = l->across[direction], .scales = l->across_scales + direction * width};
     const float *bias = l->bias ? l->bias + direction * 2 * width : NULL; /* of the input, then of the state */
     float *memory = l->last_memory + direction * size, *last = l->last_state + direction * size;
@@ -120,13 +141,12 @@ static void direction_task(void *context, long direction) {
             code_sums[i] = encode(words + i * groups, state + i * hidden, hidden, &coding);
         NAMED(multiply_words)(words, groups, l->across[direction], sums, job->padded, l->batch);
         for (long i = 0; i < l->batch; i++) {
-            const long row = time * l->batch + i;
-            const int32_t *projected = job->projected + (direction * l->steps * l->batch + row) * job->padded;
-            from_input.row = row_sums(projected, l->features, job->row_sums[row], job->coding.zero);
-            from_state.row = row_sums(sums + i * job->padded, hidden, code_sums[i], coding.zero);
-            for (long j = 0; j < hidden; j += LANES)
-                step_cells(&from_input, &from_state, bias, hidden, j, memory + i * hidden + j, next + i * hidden + j,
-                           MINIMUM(LANES, hidden - j));
+            const float *projected = job->projected + ((direction * l->steps + time) * l->batch + i) * job->padded;
+            int32_t *row = sums + i * job->padded;
+            from_state.row = row_sums(row, hidden, code_sums[i], coding.zero);
+            open_gates(&from_state, projected, bias, width, 0, 3 * hidden, (float *)row, 0);
+            open_gates(&from_state, projected, bias, width, 3 * hidden, width, (float *)row, 1);
+            step_cells((float *)row, hidden, memory + i * hidden, next + i * hidden);
         }
         state = next;
     }
@@ -136,14 +156,11 @@ static void direction_task(void *context, long direction) {
 int NAMED(run_quantized_lstm)(const QuantizedLstm *l) {
     Job job = {.l = l, .padded = CEIL_DIV(4 * l->hidden, LANES) * LANES};
     const long rows = l->steps * l->batch;
-    const size_t words = (size_t)(rows * (l->directions * job.padded + 1));
+    const size_t floats = (size_t)(rows * l->directions * job.padded);
     /* Not kept for the next call, as long sequences take much */
-    job.projected = aligned_alloc(64, (words * sizeof *job.projected + 63) / 64 * 64);
+    job.projected = aligned_alloc(64, (floats * sizeof *job.projected + 63) / 64 * 64);
     job.failed = !job.projected || find_coding(&job);
-    if (!job.failed) {
-        job.row_sums = job.projected + l->directions * rows * job.padded;
-        pool_run(input_task, &job, CEIL_DIV(rows, ROWS_TOGETHER));
-    }
+    if (!job.failed) pool_run(input_task, &job, CEIL_DIV(rows, ROWS_TOGETHER));
     if (!job.failed) pool_run(direction_task, &job, l->directions);
     free(job.projected);
     return job.failed ? -1 : 0;
