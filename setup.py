@@ -28,6 +28,7 @@ KERNELS = (
     "conv",
     "depthwise",
     "direct",
+    "excess",
     "gather",
     "gemm",
     "integer_conv",

@@ -15,12 +15,16 @@ TYPES = st.sampled_from([np.int8, np.uint8])
 
 
 def integers(data, shape, dtype):
-    """Any of the type, or nothing but its extremes: sums that saturate in between show there."""
+    """Any of the type, nothing but its extremes, or a few of them: sums that saturate in between show there."""
     info = np.iinfo(dtype)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    if data.draw(st.booleans()):
-        return rng.choice([info.min, info.max], shape).astype(dtype)
-    return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    extreme = rng.choice([info.min, info.max], shape).astype(dtype)
+    kind = data.draw(st.sampled_from(["any", "extreme", "few"]))
+    if kind == "any":
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    near_middle = rng.integers(-20, 21, shape) + (info.min + info.max + 1) // 2
+    few = rng.random(shape) < rng.choice([0.002, 0.05])
+    return extreme if kind == "extreme" else np.where(few, extreme, near_middle).astype(dtype)
 
 
 def drawn_case(data, rank):
@@ -86,6 +90,20 @@ def test_integers_are_those_of_the_readable_kernel(tier, rank, data):
     wanted = qlinear_conv(*inputs, **attributes, allocate=np.empty)
     assert got.dtype == wanted.dtype
     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("large", [127, -128])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 8])
+def test_large_weights_side_by_side(tier, large, count):
+    """Among small ones, of which more products may be added up in 16 bits."""
+    x = np.full((1, 70, 5, 9), 255, np.uint8)
+    for first in range(9):
+        w = np.ones((5, 70, 1, 1), np.int8)
+        w[3, first : first + count] = large
+        given = {**GEOMETRY, "pads": (0, 0, 0, 0)}
+        got = replacement(conv_integer, [None, w, None, None], given)(x, w, None, None, **given, allocate=np.empty)
+        wanted = 255 * w.sum((1, 2, 3), dtype=np.int64)
+        np.testing.assert_array_equal(got, np.broadcast_to(wanted[:, None, None], got.shape))
 
 
 def room(at_end):

@@ -20,12 +20,16 @@ TYPES = st.sampled_from([np.int8, np.uint8])
 
 
 def integers(data, shape, dtype):
-    """Any of the type, or nothing but its extremes: sums that saturate in between show there."""
+    """Any of the type, nothing but its extremes, or a few of them: sums that saturate in between show there."""
     info = np.iinfo(dtype)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    if data.draw(st.booleans()):
-        return rng.choice([info.min, info.max], shape).astype(dtype)
-    return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    extreme = rng.choice([info.min, info.max], shape).astype(dtype)
+    kind = data.draw(st.sampled_from(["any", "extreme", "few"]))
+    if kind == "any":
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    near_middle = rng.integers(-20, 21, shape) + (info.min + info.max + 1) // 2
+    few = rng.random(shape) < rng.choice([0.002, 0.05])
+    return extreme if kind == "extreme" else np.where(few, extreme, near_middle).astype(dtype)
 
 
 @settings(max_examples=100, deadline=None)
@@ -46,6 +50,21 @@ def test_products_are_exact(tier, data):
     half, scaled = np.array([0.3], np.float32), guarded(np.zeros((m, n), np.float32))
     tier.multiply_integers(guarded(a), half, guarded(a_zero), packed, scaled, guarded(scale), guarded(bias))
     np.testing.assert_array_equal(scaled, exact.astype(np.float32) * (half * scale) + bias)
+
+
+@pytest.mark.parametrize("large", [127, -128])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 8])
+def test_large_weights_side_by_side(tier, large, count):
+    """Among small ones, of which more products may be added up in 16 bits."""
+    a = np.full((5, 70), 255, np.uint8)
+    for first in range(9):
+        b = np.ones((70, 20), np.int8)
+        b[first : first + count, 7] = large
+        packed = tier.Integers(b, np.zeros(20, np.int32))
+        for rows in (1, 5):
+            out = np.zeros((rows, 20), np.int32)
+            tier.multiply_integers(a[:rows], None, None, packed, out, None, None)
+            np.testing.assert_array_equal(out, a[:rows].astype(np.int64) @ b)
 
 
 @settings(max_examples=60, deadline=None)

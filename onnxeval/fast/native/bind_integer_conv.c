@@ -94,8 +94,9 @@ static PyObject *integer_filters_new(PyTypeObject *type, PyObject *arguments, Py
         Py_CLEAR(self);
     } else if (take_maps(&held, self, given, is_signed)) {
         Py_CLEAR(self);
-    } else {
-        active->pack_integer_filters(f, w->buf, is_signed ? 0 : 0x80, &g);
+    } else if (active->pack_integer_filters(f, w->buf, is_signed ? 0 : 0x80, &g)) {
+        PyErr_NoMemory();
+        Py_CLEAR(self);
     }
 done:
     release(&held);
@@ -111,6 +112,9 @@ static void integer_filters_dealloc(IntegerWeights *self) {
     free(f->bias);
     free(f->multiplier);
     free(f->factor);
+    free(f->excess.starts);
+    free(f->excess.places);
+    free(f->excess.words);
     free_object((PyObject *)self);
 }
 

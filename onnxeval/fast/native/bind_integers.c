@@ -37,7 +37,10 @@ static PyObject *integers_new(PyTypeObject *type, PyObject *arguments, PyObject 
         m->zero[j] = ((const int32_t *)zero->buf)[j] - (is_signed ? 0 : 128);
         m->centred &= !m->zero[j];
     }
-    active->pack_integers(m, b->buf, is_signed ? 0 : 0x80, m->k, m->n);
+    if (active->pack_integers(m, b->buf, is_signed ? 0 : 0x80, m->k, m->n)) {
+        Py_CLEAR(self);
+        PyErr_NoMemory();
+    }
 done:
     release(&held);
     return (PyObject *)self;
@@ -47,6 +50,9 @@ static void integers_dealloc(Integers8 *self) {
     free(self->matrix.words);
     free(self->matrix.sums);
     free(self->matrix.zero);
+    free(self->matrix.excess.starts);
+    free(self->matrix.excess.places);
+    free(self->matrix.excess.words);
     free_object((PyObject *)self);
 }
 

@@ -63,13 +63,16 @@ INLINE void interleave(int32_t *to, const Bytes *rows) {
     UNROLL for (int i = 0; i < GROUP; i++) r[i] = _mm256_permutevar8x32_epi32((__m256i)rows[i], order);
 #define LOW8 _mm256_unpacklo_epi8
 #define HIGH8 _mm256_unpackhi_epi8
+#define LOW16 _mm256_unpacklo_epi16
+#define HIGH16 _mm256_unpackhi_epi16
 #define PUT(i, value) _mm256_storeu_si256(v + i, value)
-#define NOTHING _mm256_setzero_si256()
 #elif defined(__SSE2__)
     __m128i r[GROUP], *v = (__m128i *)to;
     UNROLL for (int i = 0; i < GROUP; i++) r[i] = (__m128i)rows[i];
 #define LOW8 _mm_unpacklo_epi8
 #define HIGH8 _mm_unpackhi_epi8
+#define LOW16 _mm_unpacklo_epi16
+#define HIGH16 _mm_unpackhi_epi16
 #define PUT(i, value) _mm_storeu_si128(v + i, value)
 #define NOTHING _mm_setzero_si128()
 #endif
@@ -138,39 +141,60 @@ static void pack_panel(const Job *job, int32_t *to, const uint8_t *planes, long 
     }
 }
 
+/* Adds the products of `count` words of each row of weights and of the panel, from a and b on. */
+INLINE void add_products(Integers (*sum)[VECTORS], const int32_t *a, ptrdiff_t a_row, const int32_t *b, const int rows,
+                         const int vectors, const int count) {
+    Integers pixels[VECTORS], next[VECTORS];
+    UNROLL for (int j = 0; j < vectors; j++) {
+        pixels[j] = load_words(b + j * LANES);
+        next[j] = load_words(b + (count - 1) * COLUMNS + j * LANES);
+    }
+    UNROLL for (int i = 0; i < rows; i++) {
+        const Integers weights = all_words(a[i * a_row]), next_weights = all_words(a[i * a_row + count - 1]);
+        UNROLL for (int j = 0; j < vectors; j++)
+            sum[i][j] = count == 1 ? multiply_add(sum[i][j], pixels[j], weights)
+                                   : multiply_add_both(sum[i][j], pixels[j], weights, next[j], next_weights);
+    }
+}
+
+/* Rows of weights a times a panel; `excess` is added to those of `map` and the following, where it is not NULL. */
 INLINE void byte_tile(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long words, const int32_t *start, int32_t *to,
-                      const int rows, const int vectors) {
+                      const Excess *excess, long map, const int rows, const int vectors, const int together) {
     Integers sum[ROWS][VECTORS];
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = all_words(start[i]);
-    for (long word = 0; word < words; word++, a++, b += COLUMNS) {
-        Integers pixels[VECTORS];
-        UNROLL for (int j = 0; j < vectors; j++) pixels[j] = load_words(b + j * LANES);
-        UNROLL for (int i = 0; i < rows; i++) {
-            const Integers weights = all_words(a[i * a_row]);
-            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = multiply_add(sum[i][j], pixels[j], weights);
-        }
-    }
+    long word = 0;
+    for (; word + together <= words; word += together)
+        add_products(sum, a + word, a_row, b + word * COLUMNS, rows, vectors, together);
+    if (together > 1 && word < words) add_products(sum, a + word, a_row, b + word * COLUMNS, rows, vectors, 1);
+    if (SATURATES && excess)
+        UNROLL for (int i = 0; i < rows; i++)
+            for (long k = excess->starts[map + i]; k < excess->starts[map + i + 1]; k++)
+                add_products(sum + i, excess->words + k, 0, b + (ptrdiff_t)excess->places[k] * COLUMNS, 1, vectors, 1);
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
         store_words(to + i * COLUMNS + j * LANES, sum[i][j]);
 }
 
-typedef void (*ByteTile)(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long words, const int32_t *start, int32_t *to);
-#define TILE(rows, vectors) \
-    static void tile_##rows##_##vectors(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long words, const int32_t *start, \
-                                         int32_t *to) { \
-        byte_tile(a, a_row, b, words, start, to, rows, vectors); \
+typedef void (*ByteTile)(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long words, const int32_t *start, int32_t *to,
+                         const Excess *excess, long map);
+#define TILE(rows, vectors, together) \
+    static void tile_##rows##_##vectors##_##together(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long words, \
+                                                     const int32_t *start, int32_t *to, const Excess *excess, long map) { \
+        byte_tile(a, a_row, b, words, start, to, excess, map, rows, vectors, together); \
     }
-#define TILES(rows) TILE(rows, 1) TILE(rows, 2) TILE(rows, 3) TILE(rows, 4)
-#define NAMES(rows) {tile_##rows##_1, tile_##rows##_2, tile_##rows##_3, tile_##rows##_4}
+#define TILES(rows, together) TILE(rows, 1, together) TILE(rows, 2, together) TILE(rows, 3, together) TILE(rows, 4, together)
+#define NAMES(rows, together) \
+    {tile_##rows##_1_##together, tile_##rows##_2_##together, tile_##rows##_3_##together, tile_##rows##_4_##together}
+/* By words whose products are added up together, rows and vectors, each less 1. */
 #if ROWS == 6
-TILES(1) TILES(2) TILES(3) TILES(4) TILES(5) TILES(6)
-static const ByteTile byte_tiles[ROWS][VECTORS] = {NAMES(1), NAMES(2), NAMES(3), NAMES(4), NAMES(5), NAMES(6)};
+TILES(1, 1) TILES(2, 1) TILES(3, 1) TILES(4, 1) TILES(5, 1) TILES(6, 1)
+static const ByteTile byte_tiles[1][ROWS][VECTORS] = {
+    {NAMES(1, 1), NAMES(2, 1), NAMES(3, 1), NAMES(4, 1), NAMES(5, 1), NAMES(6, 1)}};
 #elif ROWS == 4
-TILES(1) TILES(2) TILES(3) TILES(4)
-static const ByteTile byte_tiles[ROWS][VECTORS] = {NAMES(1), NAMES(2), NAMES(3), NAMES(4)};
+TILES(1, 1) TILES(2, 1) TILES(3, 1) TILES(4, 1)
+static const ByteTile byte_tiles[1][ROWS][VECTORS] = {{NAMES(1, 1), NAMES(2, 1), NAMES(3, 1), NAMES(4, 1)}};
 #else
-TILES(1) TILES(2)
-static const ByteTile byte_tiles[ROWS][VECTORS] = {NAMES(1), NAMES(2)};
+TILES(1, 1) TILES(2, 1) TILES(1, 2) TILES(2, 2)
+static const ByteTile byte_tiles[2][ROWS][VECTORS] = {{NAMES(1, 1), NAMES(2, 1)}, {NAMES(1, 2), NAMES(2, 2)}};
 #endif
 
 /* Results `at` from the first, of the sums of a panel of which `count` are meant. */
@@ -216,8 +240,9 @@ static void pixels_task(void *context, long ticket) {
         const int32_t nothing = 0;
         pack_panel(job, packed, job->source + image * g->channels * job->padded.plane, panel * COLUMNS, count);
         if (w->any_zero)
-            byte_tiles[0][VECTORS - 1](w->ones, 0, packed, job->words, &nothing, window_sums + (panel - first) * COLUMNS);
+            byte_tiles[0][0][VECTORS - 1](w->ones, 0, packed, job->words, &nothing, window_sums + (panel - first) * COLUMNS, NULL, 0);
     }
+    const ByteTile(*tiles)[VECTORS] = byte_tiles[w->excess.together - 1];
     int32_t raw[ROWS * COLUMNS] __attribute__((aligned(64))) = {0}, start[ROWS];
     for (long unit = first_unit; unit < last_unit; unit++) {
         const long map = unit_start(g->maps, job->units, unit), maps = unit_start(g->maps, job->units, unit + 1) - map;
@@ -225,9 +250,9 @@ static void pixels_task(void *context, long ticket) {
         for (long i = 0; i < maps; i++) start[i] = constant_of(q, number + i);
         for (long panel = first; panel < last; panel++) {
             const long count = MINIMUM(COLUMNS, pixels - panel * COLUMNS);
-            byte_tiles[maps - 1][CEIL_DIV(count, LANES) - 1](w->words + number * job->words, job->words,
-                                                             patches + (panel - first) * job->words * COLUMNS, job->words,
-                                                             start, raw);
+            tiles[maps - 1][CEIL_DIV(count, LANES) - 1](w->words + number * job->words, job->words,
+                                                        patches + (panel - first) * job->words * COLUMNS, job->words, start,
+                                                        raw, &w->excess, number);
             for (long i = 0; i < maps; i++)
                 finish_panel(q, raw + i * COLUMNS, w->any_zero ? window_sums + (panel - first) * COLUMNS : NULL, number + i,
                              (image * g->maps + map + i) * pixels + panel * COLUMNS, count);
@@ -249,7 +274,7 @@ static void pack_filter(int32_t *to, const uint8_t *weights, uint8_t flip, const
         for (long k = 0; k < depth; k += GROUP) *to++ = word_of(weights + k, 1, MINIMUM(GROUP, depth - k), flip, 1);
 }
 
-void NAMED(pack_integer_filters)(IntegerFilters *w, const uint8_t *weights, uint8_t flip, const Geometry *g) {
+int NAMED(pack_integer_filters)(IntegerFilters *w, const uint8_t *weights, uint8_t flip, const Geometry *g) {
     const size_t words = NAMED(integer_filter_words)(g);
     uint8_t ones[MOST_CHANNEL_TAPS];
     memset(ones, 1, sizeof ones);
@@ -263,6 +288,10 @@ void NAMED(pack_integer_filters)(IntegerFilters *w, const uint8_t *weights, uint
         w->sums[map] = sum;
         pack_filter(w->words + (size_t)map * words, weights, flip, g);
     }
+    w->excess.together = 1;
+    if (!SATURATES) return 0;
+    if (!is_single(g)) w->excess.together = 2;
+    return NAMED(limit_words)(&w->excess, w->words, w->maps, (long)words, 1, 1);
 }
 
 static void run(Task task, Job *job, long tickets, int small) {

@@ -77,14 +77,14 @@ INLINE Integers seen(const uint8_t *p, const Word *word) {
 #endif
 }
 
+INLINE void add_word(Integers *sums, const uint8_t *plane, const Word *word, int32_t weights) {
+    UNROLL for (int j = 0; j < VECTORS; j++)
+        sums[j] = multiply_add(sums[j], seen(plane + word->at + 4 * j, word), all_words(weights));
+}
+
 /* Adds up what COLUMNS windows see, by lanes. */
 INLINE void add_words(Integers *sums, const uint8_t *plane, const Job *job, const int32_t *weights) {
-    for (long i = 0; i < job->count; i++) {
-        const Word *word = &job->words[i];
-        const Integers weight = all_words(weights[i]);
-        UNROLL for (int j = 0; j < VECTORS; j++)
-            sums[j] = multiply_add(sums[j], seen(plane + word->at + 4 * j, word), weight);
-    }
+    for (long i = 0; i < job->count; i++) add_word(sums, plane, &job->words[i], weights[i]);
 }
 
 /* The words of a filter of (taps_y, taps_x) do not depend on the sizes of what it is laid over. */
@@ -132,9 +132,13 @@ static void channel_task(void *context, long ticket) {
             const long number = image % g->groups * g->maps + map;
             const Integers start = all_words(constant_of(q, number)), zeros = all_words(w->zero[number]);
             const int32_t *weights = w->words + number * job->count;
+            const long first_more = SATURATES ? w->excess.starts[number] : 0;
+            const long last_more = SATURATES ? w->excess.starts[number + 1] : 0;
             for (long window = 0; window < windows; window += COLUMNS) {
                 Integers sums[VECTORS] = {start, start, start, start};
                 add_words(sums, plane + window, job, weights);
+                for (long i = first_more; i < last_more; i++)
+                    add_word(sums, plane + window, &job->words[w->excess.places[i]], w->excess.words[i]);
                 if (w->any_zero) {
                     Integers sums_of_x[VECTORS] = {{0}};
                     add_words(sums_of_x, plane + window, job, w->ones);

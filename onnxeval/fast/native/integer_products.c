@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "pool.h"
 #include "sums.h"
 #include "tier.h"
@@ -102,6 +103,11 @@ static int32_t words_of_row(const Job *job, long row, int32_t *words, float *mad
     const uint8_t *a = p->a + row * k;
     uint32_t sum = 0;
     for (long i = 0; i < k; i++) sum += (uint8_t)(a[i] ^ p->flip);
+    if (GROUP == 4 && k) {
+        words[job->groups - 1] = 0;
+        copy_flipped((uint8_t *)words, a, k, p->flip);
+        return (int32_t)sum;
+    }
     for (long group = 0; group < k / GROUP; group++) words[group] = word_of(a + group * GROUP, 1, GROUP, p->flip, 0);
     if (k % GROUP) words[job->groups - 1] = word_of(a + (job->groups - 1) * GROUP, 1, k % GROUP, p->flip, 0);
     return (int32_t)sum;
@@ -141,17 +147,17 @@ static void product_task(void *context, long ticket) {
         return;
     }
     float *made = (float *)(words + ROWS_TOGETHER * job->groups);
-    int32_t raw[BLOCK_ROWS * PANEL], code_sums[ROWS_TOGETHER];
+    int32_t raw[BLOCK_ROWS * WORD_PANEL], code_sums[ROWS_TOGETHER];
     for (long start = first; start < last; start += ROWS_TOGETHER) {
         const long together = MINIMUM(ROWS_TOGETHER, last - start);
         for (long i = 0; i < together; i++) code_sums[i] = words_of_row(job, start + i, words + i * job->groups, made);
         for (long panel = from_panel; panel < to_panel; panel++) {
-            const long j0 = panel * PANEL, columns = MINIMUM(PANEL, p->b->n - j0);
+            const long j0 = panel * WORD_PANEL, columns = MINIMUM(WORD_PANEL, p->b->n - j0);
             for (long i = 0; i < together; i += BLOCK_ROWS) {
                 const long rows = MINIMUM(BLOCK_ROWS, together - i);
-                NAMED(panel_sums)(words + i * job->groups, job->groups, p->b, panel, raw, PANEL, rows);
+                NAMED(panel_sums)(words + i * job->groups, job->groups, p->b, panel, raw, WORD_PANEL, rows);
                 for (long u = 0; u < rows; u++) {
-                    const RowSums row = row_sums(raw + u * PANEL, k, code_sums[i + u], job->coding.zero);
+                    const RowSums row = row_sums(raw + u * WORD_PANEL, k, code_sums[i + u], job->coding.zero);
                     finish_row(job, &row, start + i + u, j0, columns);
                 }
             }
@@ -162,7 +168,7 @@ static void product_task(void *context, long ticket) {
 int NAMED(multiply_integers)(const IntegerProduct *p) {
     const long k = p->b->k;
     if (!p->m || !p->b->n) return 0;
-    Job job = {.p = p, .groups = CEIL_DIV(k, GROUP), .panels = CEIL_DIV(p->b->n, PANEL), .panel_parts = 1, .row_parts = 1};
+    Job job = {.p = p, .groups = CEIL_DIV(k, GROUP), .panels = CEIL_DIV(p->b->n, WORD_PANEL), .panel_parts = 1, .row_parts = 1};
     if (p->x) {
         job.source = (Source){p->x, p->added, p->tanh, k};
         Bounds bounds;

@@ -23,11 +23,11 @@ INLINE Integers words_of(const uint8_t *b, ptrdiff_t row, uint8_t flip) {
     return words;
 }
 
-void NAMED(pack_integers)(IntegerMatrix *matrix, const uint8_t *b, uint8_t flip, long k, long n) {
+int NAMED(pack_integers)(IntegerMatrix *matrix, const uint8_t *b, uint8_t flip, long k, long n) {
     const long groups = CEIL_DIV(k, GROUP);
     int32_t *to = matrix->words;
-    for (long j0 = 0; j0 < n; j0 += PANEL) {
-        const long columns = MINIMUM(PANEL, n - j0), width = CEIL_DIV(columns, LANES) * LANES;
+    for (long j0 = 0; j0 < n; j0 += WORD_PANEL) {
+        const long columns = MINIMUM(WORD_PANEL, n - j0), width = CEIL_DIV(columns, LANES) * LANES;
         for (long group = 0; group < groups; group++) {
             const uint8_t *from = b + group * GROUP * n + j0;
             const long rows = MINIMUM(GROUP, k - group * GROUP);
@@ -45,69 +45,116 @@ void NAMED(pack_integers)(IntegerMatrix *matrix, const uint8_t *b, uint8_t flip,
     for (long row = 0; row < k; row++)
         for (long j = 0; j < n; j++) /* they wrap around */
             matrix->sums[j] = (int32_t)((uint32_t)matrix->sums[j] + (uint32_t)(int32_t)(int8_t)(b[row * n + j] ^ flip));
+    matrix->excess.together = 1;
+    if (!SATURATES) return 0;
+    matrix->excess.together = 2;
+    return NAMED(limit_words)(&matrix->excess, matrix->words, CEIL_DIV(n, LANES), groups, LANES, WORD_VECTORS);
 }
 
-INLINE void word_tile(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long groups, int32_t *to, ptrdiff_t to_row,
-                      const int rows, const int vectors) {
-    Integers sum[TILE_ROWS][TILE_VECTORS];
-    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = (Integers){0};
-    for (long group = 0; group < groups; group++, a++, b += vectors * LANES) {
-        Integers right[TILE_VECTORS];
-        UNROLL for (int j = 0; j < vectors; j++) right[j] = load_words(b + j * LANES);
-        UNROLL for (int i = 0; i < rows; i++) {
-            Integers left = all_words(a[i * a_row]);
-            UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = multiply_add(sum[i][j], left, right[j]);
-        }
+/* The words of one panel, and what is added to them from the vector `first` of columns on. */
+typedef struct {
+    const int32_t *words;
+    long groups, first;
+    const Excess *excess;
+} Panel;
+
+/* Adds the products of `count` words of each row and of the panel, from a and b on. */
+INLINE void add_products(Integers (*sum)[WORD_VECTORS], const int32_t *a, ptrdiff_t a_row, const int32_t *b, const int rows,
+                         const int vectors, const int count) {
+    Integers right[WORD_VECTORS], next[WORD_VECTORS];
+    UNROLL for (int j = 0; j < vectors; j++) {
+        right[j] = load_words(b + j * LANES);
+        next[j] = load_words(b + (j + (count - 1) * vectors) * LANES);
     }
+    UNROLL for (int i = 0; i < rows; i++) {
+        const Integers left = all_words(a[i * a_row]), next_left = all_words(a[i * a_row + count - 1]);
+        UNROLL for (int j = 0; j < vectors; j++)
+            sum[i][j] = count == 1 ? multiply_add(sum[i][j], left, right[j])
+                                   : multiply_add_both(sum[i][j], left, right[j], next_left, next[j]);
+    }
+}
+
+INLINE void add_excess(Integers (*sum)[WORD_VECTORS], const int32_t *a, ptrdiff_t a_row, const Panel *p, const int rows,
+                       const int vectors) {
+    const Excess *excess = p->excess;
+    UNROLL for (int j = 0; j < vectors; j++)
+        for (long k = excess->starts[p->first + j]; k < excess->starts[p->first + j + 1]; k++) {
+            const int32_t *left = a + excess->places[k];
+            const Integers right = load_words(excess->words + k * LANES);
+            UNROLL for (int i = 0; i < rows; i++) sum[i][j] = multiply_add(sum[i][j], all_words(left[i * a_row]), right);
+        }
+}
+
+INLINE void word_tile(const int32_t *a, ptrdiff_t a_row, const Panel *p, int32_t *to, ptrdiff_t to_row, const int rows,
+                      const int vectors, const int together) {
+    Integers sum[BLOCK_ROWS][WORD_VECTORS];
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = (Integers){0};
+    const int32_t *b = p->words;
+    const ptrdiff_t width = vectors * LANES;
+    long group = 0;
+    for (; group + together <= p->groups; group += together, b += together * width)
+        add_products(sum, a + group, a_row, b, rows, vectors, together);
+    if (together > 1 && group < p->groups) add_products(sum, a + group, a_row, b, rows, vectors, 1);
+    if (SATURATES) add_excess(sum, a, a_row, p, rows, vectors);
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
         store_words(to + i * to_row + j * LANES, sum[i][j]);
 }
 
 /* One row alone: twice as many sums, so that none waits for the one before it. */
-INLINE void word_row(const int32_t *a, const int32_t *b, long groups, int32_t *to, const int vectors) {
-    Integers even[TILE_VECTORS], odd[TILE_VECTORS];
-    UNROLL for (int j = 0; j < vectors; j++) even[j] = odd[j] = (Integers){0};
-    for (; groups > 1; groups -= 2, a += 2, b += 2 * vectors * LANES) {
-        UNROLL for (int j = 0; j < vectors; j++) {
-            even[j] = multiply_add(even[j], all_words(a[0]), load_words(b + j * LANES));
-            odd[j] = multiply_add(odd[j], all_words(a[1]), load_words(b + (vectors + j) * LANES));
-        }
+INLINE void word_row(const int32_t *a, const Panel *p, int32_t *to, const int vectors, const int together) {
+    Integers even[1][WORD_VECTORS], odd[1][WORD_VECTORS];
+    UNROLL for (int j = 0; j < vectors; j++) even[0][j] = odd[0][j] = (Integers){0};
+    const int32_t *b = p->words;
+    const ptrdiff_t width = vectors * LANES;
+    long group = 0;
+    for (; group + 2 * together <= p->groups; group += 2 * together, b += 2 * together * width) {
+        add_products(even, a + group, 0, b, 1, vectors, together);
+        add_products(odd, a + group + together, 0, b + together * width, 1, vectors, together);
     }
-    UNROLL for (int j = 0; j < vectors; j++) {
-        if (groups) even[j] = multiply_add(even[j], all_words(a[0]), load_words(b + j * LANES));
-        store_words(to + j * LANES, even[j] + odd[j]);
-    }
+    for (; group < p->groups; group++, b += width) add_products(even, a + group, 0, b, 1, vectors, 1);
+    if (SATURATES) add_excess(odd, a, 0, p, 1, vectors);
+    UNROLL for (int j = 0; j < vectors; j++) store_words(to + j * LANES, even[0][j] + odd[0][j]);
 }
 
-#define TILES(vectors) \
-    static void tiles_##vectors(const int32_t *a, ptrdiff_t a_row, const int32_t *b, long groups, int32_t *to, ptrdiff_t to_row, \
-                                long rows) { \
+#define TILES(vectors, together) \
+    static void tiles_##vectors##_##together(const int32_t *a, ptrdiff_t a_row, const Panel *p, int32_t *to, ptrdiff_t to_row, \
+                                             long rows) { \
         switch (rows) { \
-            case 1: word_row(a, b, groups, to, vectors); return; \
-            case 2: word_tile(a, a_row, b, groups, to, to_row, 2, vectors); return; \
-            case 3: word_tile(a, a_row, b, groups, to, to_row, 3, vectors); return; \
-            default: word_tile(a, a_row, b, groups, to, to_row, 4, vectors); \
+            case 1: word_row(a, p, to, vectors, together); return; \
+            case 2: word_tile(a, a_row, p, to, to_row, 2, vectors, together); return; \
+            case 3: word_tile(a, a_row, p, to, to_row, 3, vectors, together); return; \
+            default: word_tile(a, a_row, p, to, to_row, 4, vectors, together); \
         } \
     }
-TILES(1)
-TILES(2)
-#if TILE_VECTORS == 3
-TILES(3)
+#if SATURATES
+TILES(1, 2)
+TILES(2, 2)
+#endif
+TILES(1, 1)
+TILES(2, 1)
+#if WORD_VECTORS == 3
+TILES(3, 1)
 #endif
 /* Up to BLOCK_ROWS rows times the columns of one panel. */
 void NAMED(panel_sums)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *b, long panel, int32_t *to, ptrdiff_t to_row,
                        long rows) {
-    const long groups = CEIL_DIV(b->k, GROUP), vectors = CEIL_DIV(MINIMUM(PANEL, b->n - panel * PANEL), LANES);
-    const int32_t *words = b->words + panel * PANEL * groups;
-    if (vectors == 1) tiles_1(a, a_row, words, groups, to, to_row, rows);
-    else if (vectors == 2) tiles_2(a, a_row, words, groups, to, to_row, rows);
-#if TILE_VECTORS == 3
-    else tiles_3(a, a_row, words, groups, to, to_row, rows);
+    const long groups = CEIL_DIV(b->k, GROUP), vectors = CEIL_DIV(MINIMUM(WORD_PANEL, b->n - panel * WORD_PANEL), LANES);
+    const Panel p = {b->words + panel * WORD_PANEL * groups, groups, panel * WORD_VECTORS, &b->excess};
+#if SATURATES
+    if (b->excess.together == 2) {
+        (vectors == 1 ? tiles_1_2 : tiles_2_2)(a, a_row, &p, to, to_row, rows);
+        return;
+    }
+#endif
+    if (vectors == 1) tiles_1_1(a, a_row, &p, to, to_row, rows);
+    else if (vectors == 2) tiles_2_1(a, a_row, &p, to, to_row, rows);
+#if WORD_VECTORS == 3
+    else tiles_3_1(a, a_row, &p, to, to_row, rows);
 #endif
 }
 
 void NAMED(multiply_words)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *b, int32_t *to, ptrdiff_t to_row, long rows) {
-    for (long panel = 0; panel * PANEL < b->n; panel++)
+    for (long panel = 0; panel * WORD_PANEL < b->n; panel++)
         for (long i = 0; i < rows; i += BLOCK_ROWS)
-            NAMED(panel_sums)(a + i * a_row, a_row, b, panel, to + panel * PANEL + i * to_row, to_row, MINIMUM(BLOCK_ROWS, rows - i));
+            NAMED(panel_sums)(a + i * a_row, a_row, b, panel, to + panel * WORD_PANEL + i * to_row, to_row, MINIMUM(BLOCK_ROWS, rows - i));
 }

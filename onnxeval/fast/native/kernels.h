@@ -140,12 +140,21 @@ typedef struct {
     float *y;
 } Neighbours;
 
+/* What weights are more than their packed words say: words that are added to those at some places, unit after unit. */
+typedef struct {
+    int together;     /* words one after the other whose products have a sum of 16 bits */
+    long count, room; /* of places */
+    long *starts;     /* of each unit, and the end; NULL where no words are limited */
+    int32_t *places, *words;
+} Excess;
+
 /* A matrix of 8-bit integers, each of which stands for its distance to the zero point of its column. */
 typedef struct {
     long k, n;
     int32_t *words;      /* packed by `pack_integers` */
     int32_t *sums, *zero; /* of each column: the sum of its integers, its zero point; both as they are packed, signed */
     int centred;         /* whether all zero points are 0 */
+    Excess excess;       /* of each vector of columns */
 } IntegerMatrix;
 
 /* Rows of floats that are quantized together: elements side by side, along axes that lie as they like. */
@@ -193,6 +202,7 @@ typedef struct {
 typedef struct {
     long maps, depth;      /* maps of all groups; channels and taps of one */
     int32_t *words, *ones; /* packed by `pack_integer_filters`; as the weights of one map that are all 1 */
+    Excess excess;         /* of each map */
     int32_t *sums, *zero;  /* of each map: the sum of its integers, its zero point; both as they are packed, signed */
     int32_t *bias;
     int any_zero; /* whether any zero point is not 0 */
@@ -338,12 +348,13 @@ typedef struct {
     int (*pack_filters)(float *packed, const float *w, const Geometry *, Method);
     int (*convolve)(const Convolution *, Method);
     size_t (*packed_integers_words)(long k, long n);
-    void (*pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
+    /* This and the other that packs: 0, or -1 where there is not enough memory. */
+    int (*pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
     int (*multiply_integers)(const IntegerProduct *);
     int (*quantize)(const Quantization *);
     /* Words of a map. Of the geometry, both look at channels, taps, strides and dilations alone. */
     size_t (*integer_filter_words)(const Geometry *);
-    void (*pack_integer_filters)(IntegerFilters *, const uint8_t *weights, uint8_t flip, const Geometry *);
+    int (*pack_integer_filters)(IntegerFilters *, const uint8_t *weights, uint8_t flip, const Geometry *);
     int (*convolve_integers)(const IntegerConvolution *);
     int (*cast_bytes)(const ByteCasts *);
     int (*multiply_bits)(const BitsProduct *);

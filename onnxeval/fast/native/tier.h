@@ -10,16 +10,25 @@ size_t NAMED(packed_matrix_floats)(long k, long n);
 void NAMED(pack_matrix)(float *packed, const float *b, ptrdiff_t b_step, ptrdiff_t b_column, long k, long n);
 
 size_t NAMED(packed_integers_words)(long k, long n);
-void NAMED(pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
+int NAMED(pack_integers)(IntegerMatrix *, const uint8_t *b, uint8_t flip, long k, long n);
 int NAMED(multiply_integers)(const IntegerProduct *);
 int NAMED(quantize)(const Quantization *);
+/* Limits units of `places` times `width` words so that the products of excess->together of them one after the other, or 1 where
+   that is better, can be added up in 16 bits. The places of `beside` units, or what is left of them, lie in turns. */
+int NAMED(limit_words)(Excess *, int32_t *words, long units, long places, long width, long beside);
 /* Up to BLOCK_ROWS rows of words times the columns of one panel; rows of the result are to_row apart, whole vectors. */
 #define BLOCK_ROWS 4
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define WORD_VECTORS 2 /* products and a vector of ones need registers, too */
+#else
+#define WORD_VECTORS TILE_VECTORS
+#endif
+#define WORD_PANEL (WORD_VECTORS * LANES)
 void NAMED(panel_sums)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *, long panel, int32_t *to, ptrdiff_t to_row, long rows);
 /* Sums of products of words (rows, k) and the matrix, to_row apart; rows are filled up to whole vectors. */
 void NAMED(multiply_words)(const int32_t *a, ptrdiff_t a_row, const IntegerMatrix *, int32_t *to, ptrdiff_t to_row, long rows);
 size_t NAMED(integer_filter_words)(const Geometry *);
-void NAMED(pack_integer_filters)(IntegerFilters *, const uint8_t *weights, uint8_t flip, const Geometry *);
+int NAMED(pack_integer_filters)(IntegerFilters *, const uint8_t *weights, uint8_t flip, const Geometry *);
 int NAMED(convolve_integers)(const IntegerConvolution *);
 /* Taps of a single channel that have words of their own. */
 #define MOST_CHANNEL_TAPS 128
