@@ -4,6 +4,7 @@ Everything else is in pyproject.toml.
 """
 
 import os
+import re
 import runpy
 import shutil
 import sysconfig
@@ -53,6 +54,20 @@ KERNELS = (
     "winograd",
 )
 
+#: Of these, the files that instructions for 8-bit integers make a difference to.
+INTEGER_KERNELS = (
+    "byte_pool",
+    "excess",
+    "integer_conv",
+    "integer_depthwise",
+    "integer_products",
+    "integers",
+    "quantize",
+    "quantized_lstm",
+    "requantize",
+    "table",
+)
+
 #: Instruction set -> what compiles for it, by architecture, each better than the one before; module.c looks for them.
 TIERS = {
     "x86_64": {
@@ -63,6 +78,8 @@ TIERS = {
     },
     "aarch64": {"neon": ["-fno-schedule-insns"]},  # else GCC loads ahead until sums leave their registers
 }
+#: Instruction set -> the one that it shares everything with but INTEGER_KERNELS.
+SHARED = {"v4vnni": "v4"}
 TIERS.update(amd64=TIERS["x86_64"], arm64=TIERS["aarch64"])
 
 #: One build serves Python 3.11 and all later ones, but for free-threaded ones, which have no stable interface.
@@ -93,6 +110,15 @@ NOTE = """
 def architecture() -> str:
     """The machine that is built for: _PYTHON_HOST_PLATFORM names another one than this."""
     return sysconfig.get_platform().rpartition("-")[2]
+
+
+def shared_names(tier: str) -> list[str]:
+    """What lets files of an instruction set call the functions that it shares with another one."""
+    if tier not in SHARED:
+        return []
+    files = [NATIVE / f"{name}.c" for name in KERNELS if name not in INTEGER_KERNELS]
+    names = [name for path in files for name in re.findall(r"^\w.*\bNAMED\((\w+)\)", path.read_text(), re.MULTILINE)]
+    return [f"-D{name}_{tier}={name}_{SHARED[tier]}" for name in sorted(set(names))]
 
 
 class CleanBuild(build_py):
@@ -132,9 +158,9 @@ class BuildKernels(build_ext):
             )
 
         def compiled_for(tier: str, name: str) -> list[str]:
-            if tier in failed:
+            if tier in failed or (tier in SHARED and name not in INTEGER_KERNELS):
                 return []
-            flags = [*tiers[tier], f"-DTIER={tier}"]
+            flags = [*tiers[tier], f"-DTIER={tier}", *shared_names(tier)]
             if "v4" in tier:
                 flags.append("-mprefer-vector-width=512")
             try:
@@ -151,10 +177,10 @@ class BuildKernels(build_ext):
                 parts = [pool.submit(compiled, name, name) for name in shared]
                 of_tiers = {tier: [pool.submit(compiled_for, tier, name) for name in KERNELS] for tier in tiers}
                 objects = [each for part in parts for each in part.result()]
-                for tier, parts in of_tiers.items():
-                    built = [each for part in parts for each in part.result()]
-                    objects += built if tier not in failed else []
+                built = {tier: [each for part in parts for each in part.result()] for tier, parts in of_tiers.items()}
+            failed.update({tier: failed[other] for tier, other in SHARED.items() if other in failed and tier in tiers})
             built_tiers = [tier for tier in tiers if tier not in failed]
+            objects += [each for tier in built_tiers for each in built[tier]]
             if not built_tiers:
                 raise next(iter(failed.values()))
             table = "FOR_EACH_TIER(X)=" + " ".join(f"X({tier})" for tier in built_tiers)
