@@ -60,6 +60,7 @@ def for_halves(
             return (*[_converted(x, half) for x in results[:rounded]], *results[rounded:])
         return _converted(results, half)
 
+    through_float32.__name__ = getattr(wide, "__name__", through_float32.__name__)
     vars(through_float32).update(vars(wide))  # whether it is replayable, as well
     return through_float32
 
@@ -74,6 +75,8 @@ def or_else(quick: Kernel, usual: Kernel) -> Kernel:
 
 
 def _converted(x: Any, dtype: DType) -> Any:
+    if isinstance(x, np.generic):  # of an operation on arrays whose result has rank 0
+        x = np.asarray(x)
     if type(x) is not np.ndarray or x.dtype.num not in (FLOAT32.num, *_HALVES) or x.dtype == dtype:
         return x
     result = converted_to(x, dtype)

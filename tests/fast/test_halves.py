@@ -30,6 +30,7 @@ HEADS |= {"softcap": 0.0, "softmax_precision": None, "left_window_size": -1, "ri
 KERNELS = {
     "matmul": (matmul, [(3, 20, 50), (50, 33)], [1], {}, 1),
     "matmul of two": (matmul, [(3, 20, 50), (3, 50, 33)], [], {}, 1),
+    "matmul of vectors": (matmul, [(50,), (50,)], [], {}, 1),
     "gemm": (gemm, [(20, 50), (33, 50), (33,)], [1, 2], SCALED, 1),
     "conv": (conv, [(2, 20, 15, 16), (33, 20, 3, 3), (33,)], [1, 2], USUAL, 1),
     "conv of three axes": (conv, [(2, 3, 5, 9, 8), (7, 3, 2, 3, 3), (7,)], [], USUAL, 1),
@@ -38,6 +39,7 @@ KERNELS = {
     "relu": (relu, [(6, 70)], [], {}, 1),
     "leaky relu": (leaky_relu, [(6, 70)], [], {"alpha": 0.1}, 1),
     "sigmoid": (sigmoid, [(6, 70)], [], {}, 1),
+    "sigmoid of one number": (sigmoid, [()], [], {}, 1),
     "gelu": (gelu, [(6, 70)], [], {"approximate": "none"}, 1),
     "layer normalization": (layer_normalization, [(6, 70), (70,), (70,)], [1, 2], ROWS, 1),
     "rms normalization": (rms_normalization, [(6, 70), (70,)], [], ROWS, 1),
