@@ -160,7 +160,7 @@ class BuildKernels(build_ext):
         def compiled_for(tier: str, name: str) -> list[str]:
             if tier in failed or (tier in SHARED and name not in INTEGER_KERNELS):
                 return []
-            flags = [*tiers[tier], f"-DTIER={tier}", *shared_names(tier)]
+            flags = [*tiers[tier], f"-DTIER={tier}"]
             if "v4" in tier:
                 flags.append("-mprefer-vector-width=512")
             try:
@@ -169,7 +169,8 @@ class BuildKernels(build_ext):
                 failed[tier] = error
                 return []
 
-        tiers = TIERS.get(architecture(), {"generic": []})
+        known = TIERS.get(architecture(), {"generic": []})
+        tiers = {tier: [*flags, *shared_names(tier)] for tier, flags in known.items()}
         failed: dict[str, Exception] = {}
         shared = [path.stem for path in sorted(NATIVE.glob("*.c")) if path.stem not in (*KERNELS, "module")]
         try:

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, TypeVar
 from onnxeval.dtypes import Tensor
 from onnxeval.fast._checks import FLOAT32
 from onnxeval.fast.engine import native
-from onnxeval.fast.halves import for_halves, widened
-from onnxeval.ops._precision import is_in_float32
+from onnxeval.fast.halves import for_halves
+from onnxeval.ops._precision import as_float32, is_in_float32
 from onnxeval.registry import Kernel
 
 #: Makes the replacement from the constant inputs (None where one is not known) and the attributes; None where the
@@ -133,7 +133,7 @@ def replacement(kernel: Kernel, constants: Sequence[Tensor | None], attributes: 
         rounded = _MOST_OUTPUTS if is_in_float32(kernel) else _ROUNDED[kernel]
         if not rounded or any(x is not None and x.dtype == FLOAT32 for x in constants):
             return binder(constants, attributes)
-        known = [widened(x) for x in constants]
+        known = [as_float32(x) for x in constants]
         wide = binder(known, attributes)
         return None if wide is None else for_halves(wide, constants, known, rounded)
     except (ValueError, TypeError, KeyError):

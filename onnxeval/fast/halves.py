@@ -18,11 +18,6 @@ _HALVES = {_FLOAT16.num: _FLOAT16, BFLOAT16.num: BFLOAT16}
 _OTHERS = frozenset(np.dtype(kind).num for kind in "?bBhHiIlLqQ")
 
 
-def widened(x: Tensor | None) -> Tensor | None:
-    """A 16-bit float as float32, anything else as it is."""
-    return x.astype(FLOAT32) if x is not None and x.dtype.num in _HALVES else x
-
-
 def half_of(inputs: Sequence[Any]) -> DType | None:
     """The 16-bit type of which all floats among the inputs are; None where that is not one."""
     found = None

@@ -30,7 +30,7 @@ def in_float32(kernel: K) -> K:
                 break
         else:
             return kernel(*inputs, **attributes)
-        results = kernel(*map(_widened, inputs), **attributes)
+        results = kernel(*map(as_float32, inputs), **attributes)
         if isinstance(results, tuple):
             return tuple(_narrowed(result, x.dtype) for result in results)
         return _narrowed(results, x.dtype)
@@ -44,7 +44,8 @@ def is_in_float32(kernel: Callable[..., Any]) -> bool:
     return bool(getattr(kernel, "is_in_float32", False))
 
 
-def _widened(value: Any) -> Any:
+def as_float32(value: Any) -> Any:
+    """An array of 16-bit floats as float32, anything else as it is."""
     return value.astype(np.float32) if isinstance(value, np.ndarray) and value.dtype.num in _HALF else value
 
 

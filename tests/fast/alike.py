@@ -15,6 +15,19 @@ MOVED = [np.uint8, np.bool_, ml_dtypes.float8_e4m3fn, ml_dtypes.int4, np.float16
 MOVED += [np.float32, np.int32, np.float64, np.int64, np.complex64, np.complex128]
 
 
+def integers(data, shape, dtype):
+    """Any of the type, nothing but its extremes, or a few of them: sums that saturate in between show there."""
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    extreme = rng.choice([info.min, info.max], shape).astype(dtype)
+    kind = data.draw(st.sampled_from(["any", "extreme", "few"]))
+    if kind == "any":
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    near_middle = rng.integers(-20, 21, shape) + (info.min + info.max + 1) // 2
+    few = rng.random(shape) < rng.choice([0.002, 0.05])
+    return extreme if kind == "extreme" else np.where(few, extreme, near_middle).astype(dtype)
+
+
 def drawn(data, dtype, shape):
     """An array of that type and shape, sometimes with axes turned or reversed, between guarded pages otherwise."""
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fast.alike import integers
 from fast.guarded import guarded
 from onnxeval.fast import replacement
 from onnxeval.ops.contrib.dynamic_quantize import (
@@ -17,19 +18,6 @@ from onnxeval.ops.quantization.dynamic import dynamic_quantize_linear
 
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 33, 48, 49, 70, 130])
 TYPES = st.sampled_from([np.int8, np.uint8])
-
-
-def integers(data, shape, dtype):
-    """Any of the type, nothing but its extremes, or a few of them: sums that saturate in between show there."""
-    info = np.iinfo(dtype)
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    extreme = rng.choice([info.min, info.max], shape).astype(dtype)
-    kind = data.draw(st.sampled_from(["any", "extreme", "few"]))
-    if kind == "any":
-        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
-    near_middle = rng.integers(-20, 21, shape) + (info.min + info.max + 1) // 2
-    few = rng.random(shape) < rng.choice([0.002, 0.05])
-    return extreme if kind == "extreme" else np.where(few, extreme, near_middle).astype(dtype)
 
 
 @settings(max_examples=100, deadline=None)
