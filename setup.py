@@ -3,10 +3,14 @@
 Everything else is in pyproject.toml.
 """
 
+import hashlib
+import itertools
 import os
 import re
 import runpy
 import shutil
+import subprocess
+import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +21,8 @@ from setuptools.command.build_py import build_py
 from setuptools.errors import BaseError, CCompilerError
 
 NATIVE = Path("onnxeval/fast/native")
+#: Objects under names that tell what they were compiled from, so that the next build takes those that have not changed.
+OBJECTS = Path("build/kernels")
 fingerprint = runpy.run_path("onnxeval/fast/interface.py")["fingerprint"]
 
 #: Files that are compiled once for each instruction set, under names of its own; all others are compiled once.
@@ -112,6 +118,15 @@ def architecture() -> str:
     return sysconfig.get_platform().rpartition("-")[2]
 
 
+def version_of(compiler: list[str]) -> str:
+    """What a compiler says of itself; nothing where it does not."""
+    command = [*itertools.takewhile(lambda word: not word.startswith("-"), compiler), "--version"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ""
+
+
 def shared_names(tier: str) -> list[str]:
     """What lets files of an instruction set call the functions that it shares with another one."""
     if tier not in SHARED:
@@ -135,7 +150,8 @@ class BuildKernels(build_ext):
     """Compile each kernel file for each instruction set; leave the extension out where that fails.
 
     An instruction set that the compiler does not know is left out alone. ONNXEVAL_CFLAGS and ONNXEVAL_LDFLAGS are
-    appended to what is compiled and linked with.
+    appended to what is compiled and linked with. Objects of an earlier build are taken where Python, the compiler, the
+    flags, the file and all headers are the same.
     """
 
     def copy_extensions_to_source(self) -> None:
@@ -146,16 +162,32 @@ class BuildKernels(build_ext):
 
     def build_extension(self, extension: Extension) -> None:
         extra = os.environ.get("ONNXEVAL_CFLAGS", "").split()
+        compiler = getattr(self.compiler, "compiler_so", [])  # the command and the flags that come with Python
+        common = hashlib.sha256(repr((sys.version, compiler, version_of(compiler))).encode())
+        for header in sorted(NATIVE.glob("*.h")):
+            common.update(header.read_bytes())
+        used: set[Path] = set()
 
-        def compiled(name: str, folder: str, *flags: str) -> list[str]:
-            return self.compiler.compile(
-                [str(NATIVE / f"{name}.c")],
-                output_dir=str(Path(self.build_temp, folder)),
-                macros=extension.define_macros,
-                include_dirs=extension.include_dirs,
-                extra_postargs=[*FLAGS, *flags, *extra],
-                depends=[str(header) for header in NATIVE.glob("*.h")],
-            )
+        def compiled(name: str, *flags: str) -> list[str]:
+            source = NATIVE / f"{name}.c"
+            options = [*FLAGS, *flags, *extra]
+            digest = common.copy()
+            digest.update(repr((extension.define_macros, options)).encode() + source.read_bytes())
+            kept = OBJECTS / f"{name}.{digest.hexdigest()[:20]}.o"
+            used.add(kept)
+            if not kept.exists():
+                (made,) = self.compiler.compile(
+                    [str(source)],
+                    output_dir=str(Path(self.build_temp, kept.stem)),
+                    macros=extension.define_macros,
+                    include_dirs=extension.include_dirs,
+                    extra_postargs=options,
+                )
+                OBJECTS.mkdir(parents=True, exist_ok=True)
+                partial = kept.with_suffix(f".{os.getpid()}.part")
+                shutil.move(made, partial)
+                partial.replace(kept)
+            return [str(kept)]
 
         def compiled_for(tier: str, name: str) -> list[str]:
             if tier in failed or (tier in SHARED and name not in INTEGER_KERNELS):
@@ -164,7 +196,7 @@ class BuildKernels(build_ext):
             if "v4" in tier:
                 flags.append("-mprefer-vector-width=512")
             try:
-                return compiled(name, f"{name}.{tier}", *flags)
+                return compiled(name, *flags)
             except CCompilerError as error:
                 failed[tier] = error
                 return []
@@ -175,7 +207,7 @@ class BuildKernels(build_ext):
         shared = [path.stem for path in sorted(NATIVE.glob("*.c")) if path.stem not in (*KERNELS, "module")]
         try:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                parts = [pool.submit(compiled, name, name) for name in shared]
+                parts = [pool.submit(compiled, name) for name in shared]
                 of_tiers = {tier: [pool.submit(compiled_for, tier, name) for name in KERNELS] for tier in tiers}
                 objects = [each for part in parts for each in part.result()]
                 built = {tier: [each for part in parts for each in part.result()] for tier, parts in of_tiers.items()}
@@ -185,11 +217,13 @@ class BuildKernels(build_ext):
             if not built_tiers:
                 raise next(iter(failed.values()))
             table = "FOR_EACH_TIER(X)=" + " ".join(f"X({tier})" for tier in built_tiers)
-            objects += compiled("module", "module", f"-D{table}", f'-DINTERFACE="{fingerprint()}"')
+            objects += compiled("module", f"-D{table}", f'-DINTERFACE="{fingerprint()}"')
             target = self.get_ext_fullpath(extension.name)
             Path(target).parent.mkdir(parents=True, exist_ok=True)
             linked = ["-pthread", "-lm", "-Wl,-s", *os.environ.get("ONNXEVAL_LDFLAGS", "").split()]
             self.compiler.link_shared_object(objects, target, extra_postargs=linked, build_temp=self.build_temp)
+            for earlier in set(OBJECTS.glob("*.o")) - used:
+                earlier.unlink()
         except (BaseError, CCompilerError, OSError) as error:
             self.warn(NOTE % error)
             raise  # the extension is optional: setuptools goes on without it
