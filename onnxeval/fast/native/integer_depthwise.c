@@ -8,7 +8,7 @@
 #include "tier.h"
 
 #define VECTORS 4
-#define SMALL 400000       /* multiplications that no second thread is woken for */
+#define SMALL 100000       /* multiplications that no second thread is woken for */
 #define LEAST_PLANES 32768 /* bytes that a task convolves */
 #define FARTHEST 12        /* of the first byte of a word to its last: four words together reach over 16 bytes */
 
