@@ -1,61 +1,61 @@
-"""BatchNormalization in inference, in one pass."""
+"""BatchNormalization in inference: what it does to each channel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces, replayable
-from onnxeval.fast._checks import contiguous, is_float32, known_float32
-from onnxeval.fast.elementwise import ADD, MULTIPLY, SUBTRACT, Instruction, compiled
-from onnxeval.fast.engine import native
-from onnxeval.ops.nn.batch_norm import batch_normalization, batch_normalization_by_outputs
-from onnxeval.registry import Kernel
+from onnxeval.fast._checks import known_float32
+from onnxeval.fast.parts import Part
+from onnxeval.ops.nn.batch_norm import (
+    batch_normalization,
+    batch_normalization_by_outputs,
+    batch_normalization_by_outputs_and_features,
+    batch_normalization_is_test,
+)
 
-#: Shapes of inputs that one step remembers how to normalise.
-_MOST_PLANS = 64
+BATCH_NORMS = (
+    batch_normalization,
+    batch_normalization_by_outputs,
+    batch_normalization_by_outputs_and_features,
+    batch_normalization_is_test,
+)
 
-_STEPS = (Instruction(SUBTRACT, 1), Instruction(MULTIPLY, 2), Instruction(ADD, 3))
 
+class Normalisation(NamedTuple):
+    """(x - mean) * factor + shift, a number each for each channel."""
 
-def _binder(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping[str, Any]], Kernel | None]:
-    def bind(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
-        kernels = native()
-        assert kernels is not None
-        known = [each for each in constants[1:5] if each is not None and known_float32(each) and each.ndim == 1]
-        if attributes.get("training_mode") or attributes.get("n_outputs", 1) != 1 or len(known) < 4:
-            return None
-        scale, shift, mean, variance = known
-        if len({len(each) for each in known}) > 1:
-            return None
+    mean: Tensor
+    factor: Tensor
+    shift: Tensor
+
+    def then(self, factor: Tensor | float, shift: Tensor | float) -> Normalisation | None:
+        """The same, times a factor, plus a shift, in one; None where a number of it is not finite any more."""
         with np.errstate(all="ignore"):
-            factor = scale / np.sqrt(variance + np.float32(attributes["epsilon"]))
-        parameters = tuple(map(contiguous, (mean, factor, shift)))
-
-        @lru_cache(_MOST_PLANS)
-        def plan_for(shape: tuple[int, ...]) -> tuple[bytes, Tensor, int, int] | None:
-            each = (1, len(mean), *(1,) * (len(shape) - 2))
-            return compiled(shape, [shape, each, each, each], _STEPS)
-
-        @replayable
-        def normalised(x: Tensor, *rest: Tensor, **given: Any) -> Any:
-            if not is_float32(x) or x.ndim < 2 or x.shape[1] != len(mean):
-                return readable(x, *rest, **given)
-            plan = plan_for(x.shape)
-            if plan is None:
-                return readable(x, *rest, **given)
-            result = np.empty(x.shape, np.float32)
-            kernels.run_chain(result, (contiguous(x), *parameters), *plan)
-            return result
-
-        return normalised
-
-    return bind
+            parts = (
+                np.multiply(self.factor, factor, dtype=float),
+                np.multiply(self.shift, factor, dtype=float) + shift,
+            )
+            found = [part.astype(np.float32) for part in parts]
+        return Normalisation(self.mean, *found) if all(np.isfinite(part).all() for part in found) else None
 
 
-for _kernel in (batch_normalization, batch_normalization_by_outputs):
-    replaces(_kernel)(_binder(_kernel))
+def normalisation_of(part: Part, constants: Sequence[Tensor | None]) -> Normalisation | None:
+    """What a part does in inference, where its parameters are constant; None for any other part."""
+    if part.kernel not in BATCH_NORMS:
+        return None
+    attributes = part.attributes
+    is_training = attributes.get("training_mode") or not attributes.get("is_test", 1)
+    if is_training or not attributes.get("spatial", 1) or attributes.get("n_outputs", 1) != 1:
+        return None
+    known = [constants[source] if source >= 0 else None for source in part.sources[1:5]]
+    given = [each for each in known if each is not None and known_float32(each) and each.ndim == 1]
+    if len(given) < 4 or len({len(each) for each in given}) > 1:
+        return None
+    scale, shift, mean, variance = given
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(variance + np.float32(attributes["epsilon"]))
+    return Normalisation(*map(np.ascontiguousarray, (mean, factor, shift)))

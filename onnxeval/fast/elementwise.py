@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from enum import IntEnum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.fast import Binder, replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
 from onnxeval.fast.activations import Kind
+from onnxeval.fast.batch_norms import BATCH_NORMS, Normalisation, normalisation_of
 from onnxeval.fast.curves import activation_of, clip_of
 from onnxeval.fast.engine import native
 from onnxeval.fast.parts import SO_FAR, Part
@@ -26,18 +28,32 @@ def _standard(op_type: str, since_version: int) -> Kernel:
     return STANDARD.require(OpKey("", op_type, since_version), "math")
 
 
-#: Readable kernel -> its number in kernels.h, and that with its operands exchanged, None where there is none.
-_JOINS: dict[Kernel, tuple[int, int | None]] = {
-    _standard("Add", 14): (64, 64),
-    _standard("Sum", 13): (64, 64),
-    _standard("Sub", 14): (65, 66),
-    _standard("Mul", 14): (67, 67),
-    _standard("Div", 14): (68, 69),
-    _standard("Max", 13): (70, 70),
-    _standard("Min", 13): (71, 71),
-    parametric_relu: (72, None),
+class Join(IntEnum):
+    """As in kernels.h."""
+
+    ADD = 64
+    SUBTRACT = auto()
+    SUBTRACT_FROM = auto()
+    MULTIPLY = auto()
+    DIVIDE = auto()
+    DIVIDE_BY = auto()
+    GREATER = auto()
+    LESS = auto()
+    SLOPE = auto()
+    NORMALISE = auto()
+
+
+#: Readable kernel -> what it is, and that with its operands exchanged, None where there is none.
+_JOINS: dict[Kernel, tuple[Join, Join | None]] = {
+    _standard("Add", 14): (Join.ADD, Join.ADD),
+    _standard("Sum", 13): (Join.ADD, Join.ADD),
+    _standard("Sub", 14): (Join.SUBTRACT, Join.SUBTRACT_FROM),
+    _standard("Mul", 14): (Join.MULTIPLY, Join.MULTIPLY),
+    _standard("Div", 14): (Join.DIVIDE, Join.DIVIDE_BY),
+    _standard("Max", 13): (Join.GREATER, Join.GREATER),
+    _standard("Min", 13): (Join.LESS, Join.LESS),
+    parametric_relu: (Join.SLOPE, None),
 }
-ADD, SUBTRACT, MULTIPLY = 64, 65, 67
 
 #: Readable kernels of one number that are no activations.
 _SIMPLE: dict[Kernel, Kind] = {
@@ -67,9 +83,8 @@ class _Pass(NamedTuple):
     """One call of the compiled kernel, as the shapes of its operands decide it."""
 
     shape: tuple[int, ...]
-    places: tuple[
-        int, ...
-    ]  # of the operands among the chain's inputs, SO_FAR for the result before; the first is whole
+    places: tuple[int, ...]  # of operands among the chain's inputs, SO_FAR for the result before
+    vectors: tuple[Tensor, ...]  # operands that are the chain's own
     instructions: bytes
     layouts: Tensor
     rows: int
@@ -84,18 +99,24 @@ class ElementChain:
         assert kernels is not None
         self.run = kernels.run_chain
         self.first = parts[0].sources if start == 0 else ()
-        self.steps: list[Instruction] = []
+        self.constants = constants
+        self.steps: list[Instruction | Normalisation] = []
         self.stop = start
+        vectors = 0
         operands: set[int] = set()
         for place, part in enumerate(parts[start:], start):
             step = _instruction(part, constants, begins=place == 0)
             if step is None:
                 break
-            operands.add(step.operand)
-            if len(operands) > _MOST_OPERANDS - 2:
+            if isinstance(step, Normalisation):
+                vectors += len(step)
+            elif step.operand >= 0:
+                operands.add(step.operand)
+            if len(operands) + vectors > _MOST_OPERANDS - 1:
                 break
             self.steps.append(step)
             self.stop = place + 1
+        self.operands = sorted(operands)
         self.plans: dict[tuple[tuple[int, ...], ...], list[_Pass]] = {}
 
     def __call__(self, inputs: Sequence[Tensor | None], result: Tensor | None = None) -> Tensor | None:
@@ -103,7 +124,7 @@ class ElementChain:
 
         ``result`` is what the parts before gave. It is written over.
         """
-        used = [inputs[step.operand] for step in self.steps if step.operand >= 0]
+        used = [inputs[place] for place in self.operands]
         first = [result] if result is not None else [inputs[source] for source in self.first if source >= 0]
         operands = first + used
         if not all(map(is_float32, operands)):
@@ -116,9 +137,9 @@ class ElementChain:
                 return None
             if len(self.plans) < _MOST_PLANS:
                 self.plans[key] = plan
-        for shape, places, *rest in plan:
+        for shape, places, vectors, *rest in plan:
             values = [result if place == SO_FAR else inputs[place] for place in places]
-            arrays = tuple([contiguous(value) for value in values if value is not None])
+            arrays = (*[contiguous(value) for value in values if value is not None], *vectors)
             is_reused = result is not None and result.shape == shape and result.flags.c_contiguous
             target = result if is_reused else np.empty(shape, np.float32)
             self.run(target, arrays, *rest)
@@ -129,19 +150,31 @@ class ElementChain:
         """A pass ends where an operand makes the result larger, so that what comes before is done to fewer elements."""
         begin = SO_FAR if result is not None else self.first[0]
         before = shape = _shape(inputs, begin) if result is None else result.shape
-        taken: list[Instruction] = []
+        taken: list[Instruction | Normalisation] = []
         passes: list[_Pass] = []
 
         def end_pass() -> bool:
-            places = tuple(dict.fromkeys([begin, *(step.operand for step in taken if step.what >= ADD)]))
-            own = [before if place == SO_FAR else _shape(inputs, place) for place in places]
-            placed = [s._replace(operand=places.index(s.operand)) if s.what >= ADD else s for s in taken]
-            found = compiled(shape, own, placed)
-            passes.extend([] if found is None else [_Pass(shape, places, *found)])
+            joins = [step for step in taken if isinstance(step, Instruction) and step.what >= Join.ADD]
+            places = tuple(dict.fromkeys([begin, *(step.operand for step in joins)]))
+            shapes = [before if place == SO_FAR else _shape(inputs, place) for place in places]
+            vectors: list[Tensor] = []
+            placed = []
+            for step in taken:
+                if isinstance(step, Normalisation):
+                    placed.append(Instruction(Join.NORMALISE, len(places) + len(vectors)))
+                    vectors += step
+                else:
+                    placed.append(step._replace(operand=places.index(step.operand)) if step.what >= Join.ADD else step)
+            shapes += [_by_channel(shape) for _ in vectors]
+            found = compiled(shape, shapes, placed)
+            passes.extend([] if found is None else [_Pass(shape, places, tuple(vectors), *found)])
             return found is not None
 
         for step in self.steps:
-            if step.what >= ADD:
+            if isinstance(step, Normalisation):
+                if len(shape) < 2 or shape[1] != len(step.mean):
+                    return None
+            elif step.what >= Join.ADD:
                 try:
                     grown = np.broadcast_shapes(shape, _shape(inputs, step.operand))
                 except ValueError:
@@ -151,8 +184,39 @@ class ElementChain:
                         return None
                     begin, before, taken = SO_FAR, shape, []
                 shape = grown
+                if taken and isinstance(taken[-1], Normalisation):
+                    merged = _merged(taken[-1], step, self.constants[step.operand], shape)
+                    if merged is not None:
+                        taken[-1] = merged
+                        continue
             taken.append(step)
         return passes if end_pass() else None
+
+
+def _by_channel(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of one number a channel, beside a result of that shape."""
+    return (1, shape[1], *(1,) * (len(shape) - 2))
+
+
+def _merged(
+    before: Normalisation, step: Instruction, operand: Tensor | None, shape: tuple[int, ...]
+) -> Normalisation | None:
+    """A normalisation and what a step does to each channel of its result, as one; None where that is not possible."""
+    if operand is None or (1,) * (len(shape) - operand.ndim) + operand.shape not in (
+        _by_channel(shape),
+        (1,) * len(shape),
+    ):
+        return None
+    number = operand.ravel()
+    match step.what:
+        case Join.ADD:
+            return before.then(1.0, number)
+        case Join.SUBTRACT:
+            return before.then(1.0, -number)
+        case Join.MULTIPLY:
+            return before.then(number, 0.0)
+        case _:
+            return None
 
 
 def compiled(
@@ -197,18 +261,20 @@ def _shape(inputs: Sequence[Tensor | None], place: int) -> tuple[int, ...]:
     return value.shape
 
 
-def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool) -> Instruction | None:
+def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool) -> Instruction | Normalisation | None:
     """What a part is; None where the compiled kernel has nothing for it."""
     unary = len(part.sources) == 1
     if not begins and SO_FAR not in part.sources:
         return None
+    if part.kernel in BATCH_NORMS:
+        return normalisation_of(part, constants) if begins or part.sources[0] == SO_FAR else None
     if part.kernel in _JOINS and len(part.sources) == 2:
         straight, exchanged = _JOINS[part.kernel]
         left, right = part.sources
         if begins:
             return Instruction(straight, right) if min(left, right) >= 0 and left != right else None
         if left == right:
-            return Instruction(Kind.SQUARE) if straight == MULTIPLY else None
+            return Instruction(Kind.SQUARE) if straight == Join.MULTIPLY else None
         if left == SO_FAR:
             return Instruction(straight, right) if right >= 0 else None
         return None if exchanged is None or left < 0 else Instruction(exchanged, left)
@@ -253,6 +319,6 @@ def _bind(readable: Kernel) -> Binder:
 
 
 #: Those of two operands are in `onnxeval.fast.maps`, of every type.
-_ALONE: tuple[Kernel, ...] = (parametric_relu, *_SIMPLE, power, clip, clip_attributes)
+_ALONE: tuple[Kernel, ...] = (parametric_relu, *_SIMPLE, power, clip, clip_attributes, *BATCH_NORMS)
 for _kernel in _ALONE:
     replaces(_kernel)(_bind(_kernel))

@@ -12,7 +12,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import EIGHT_BITS, contiguous, is_bytes, known_float32
-from onnxeval.fast.elementwise import ADD, MULTIPLY
+from onnxeval.fast.elementwise import Join
 from onnxeval.fast.engine import native
 from onnxeval.ops.contrib._typed import MICROSOFT
 from onnxeval.ops.contrib.qlinear_elementwise import qlinear_concat, qlinear_leaky_relu, qlinear_sigmoid
@@ -118,7 +118,7 @@ def _layout(own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int
     return (_ALONG_ROW, size, size) if inner == 1 else (_PER_ROW, size, inner)
 
 
-for _op_type, _what in (("QLinearAdd", ADD), ("QLinearMul", MULTIPLY)):
+for _op_type, _what in (("QLinearAdd", Join.ADD), ("QLinearMul", Join.MULTIPLY)):
     _kernel = STANDARD.require(OpKey(MICROSOFT, _op_type, 1), "contrib")
     replaces(_kernel)(_bind_join(_kernel, _what))
 

@@ -107,7 +107,8 @@ class Chain:
                 key = tuple([type_key(value) for value in values])
                 if key not in part.schema.accepted:
                     check_types(part.schema, key)
-                result = np.asarray(part.quick(*values, **part.attributes, **supplied))  # scalars have other rules
+                results = part.quick(*values, **part.attributes, **supplied)
+                result = np.asarray(results[0] if type(results) is tuple else results)  # scalars have other rules
                 supplied = {}
             except Exception as error:
                 described = [f"{n} {describe(v)}" for n, v in zip(part.names, values, strict=True) if n]
@@ -121,7 +122,9 @@ def fuse_chains(plan: Plan, _: Known) -> Plan:
     ends: dict[str, list[Step]] = {}  # the chain that makes a value, the value made last at the end
     for step in plan.steps:
         operator = op_type(step)
-        is_elementwise = operator in ELEMENTWISE
+        is_elementwise = operator in ELEMENTWISE or (
+            operator == "BatchNormalization" and _is_fixed(step, plan.constants)
+        )
         if not (is_elementwise or operator in PRODUCTS) or step.subgraphs or len(step.outputs) != 1:
             continue
         chain = _chain_before(step, ends, readers) if is_elementwise else None
@@ -137,6 +140,13 @@ def fuse_chains(plan: Plan, _: Known) -> Plan:
         _as_step(chains[id(step)]) if id(step) in chains else step for step in plan.steps if id(step) not in inside
     ]
     return rebuilt(plan, steps, plan.constants)
+
+
+def _is_fixed(step: Step, constants: Mapping[str, Tensor]) -> bool:
+    """Whether a normalisation does to each element of a channel what constants say."""
+    given = step.attributes
+    is_training = given.get("training_mode") or not given.get("is_test", 1)
+    return not is_training and bool(given.get("spatial", 1)) and all(name in constants for name in step.inputs[1:5])
 
 
 def _chain_before(step: Step, ends: Mapping[str, list[Step]], readers: Mapping[str, int]) -> list[Step] | None:

@@ -208,7 +208,12 @@ static int take_chain(ChainCall *call, PyObject *const *arguments) {
     }
     for (long i = 0; i < c->count; i++) {
         const Instruction *each = &c->instructions[i];
-        const int joins = each->what >= ADD && each->what < JOINS_END && each->operand >= 0 && each->operand < count;
+        const int taken = each->what == NORMALISE ? 3 : 1;
+        int joins = each->what >= ADD && each->what < JOINS_END && each->operand >= 0 && each->operand <= count - taken;
+        for (int more = 1; joins && more < taken; more++) {
+            const Operand *one = &call->operands[each->operand], *other = one + more;
+            joins = one->is_row == other->is_row && one->repeat == other->repeat && one->count == other->count;
+        }
         if (!joins && !(each->what >= 0 && each->what < ACTIVATIONS)) {
             PyErr_SetString(PyExc_ValueError, "there is no such instruction");
             return -1;

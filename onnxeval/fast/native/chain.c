@@ -47,9 +47,31 @@ static void fill(float *y, float value, long n) {
     if (i < n) store_first(y + i, same, n - i);
 }
 
+typedef struct {
+    Vector low, high;
+} Bounds;
+
+/* y = (x - mean) * factor + shift, within bounds. These three are single elements, or as many as x has. */
+INLINE void normalise(const float *x, const float *mean, const float *factor, const float *shift, const int single,
+                      const Bounds *bounds, float *y, long n) {
+    const Vector low = bounds->low, high = bounds->high;
+    Vector m = all(*mean), f = all(*factor), s = all(*shift);
+    long i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        if (!single) m = load(mean + i), f = load(factor + i), s = load(shift + i);
+        store(y + i, smaller(high, larger(low, (load(x + i) - m) * f + s)));
+    }
+    if (i < n) {
+        const long left = n - i;
+        if (!single) m = load_first(mean + i, left), f = load_first(factor + i, left), s = load_first(shift + i, left);
+        store_first(y + i, smaller(high, larger(low, (load_first(x + i, left) - m) * f + s)), left);
+    }
+}
+
 /* What a row sees of an operand, from an element on. */
 INLINE const float *part_of(const Operand *operand, long row, long start, long length) {
-    const long part = row / operand->repeat % operand->count;
+    long part = operand->repeat == 1 ? row : row / operand->repeat; /* to divide takes longer than a short row */
+    if (part >= operand->count) part %= operand->count;
     return operand->elements + (operand->is_row ? (ptrdiff_t)part * length + start : part);
 }
 
@@ -78,6 +100,19 @@ static void chain_task(void *context, long ticket) {
                 continue;
             }
             const Operand *operand = &c->operands[instruction->operand];
+            if (instruction->what == NORMALISE) {
+                const float *mean = part_of(operand, row, start, c->length);
+                const float *factor = operand[1].elements + (mean - operand->elements);
+                const float *shift = operand[2].elements + (mean - operand->elements);
+                Bounds bounds = {all(-INFINITY), all(INFINITY)};
+                if (i + 1 < c->count && instruction[1].what == CLIP) {
+                    bounds = (Bounds){all(instruction[1].alpha), all(instruction[1].beta)};
+                    i++;
+                }
+                operand->is_row ? normalise(x, mean, factor, shift, 0, &bounds, y, n)
+                                : normalise(x, mean, factor, shift, 1, &bounds, y, n);
+                continue;
+            }
             run_join(instruction->what, x, part_of(operand, row, start, c->length), !operand->is_row, y, n);
         }
     }

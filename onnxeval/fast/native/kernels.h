@@ -91,7 +91,8 @@ typedef enum {
     DIVIDE_BY, /* the operand by the result */
     GREATER,   /* NaN where either is */
     LESS,
-    SLOPE, /* the result, times the operand where it is negative */
+    SLOPE,     /* the result, times the operand where it is negative */
+    NORMALISE, /* the result less the operand, times the next operand, plus the one after that: all three lie alike */
     JOINS_END
 } Join;
 
