@@ -16,7 +16,8 @@ MODEL = '<ir_version: 10, opset_import: ["": 21]> g (float[256, 256] x) => (floa
 
 def python(code, **environment):
     command = [sys.executable, "-P", "-c", code]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "ONNXEVAL_NATIVE": "", **environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
 def test_turned_off():
