@@ -122,8 +122,7 @@ INLINE float highest_score(const float *scores, long width) {
 
 /* exp(x) of x that are not above 0, zero where that is too small for a normal number. */
 INLINE Vector weight_of(Vector x) {
-    Vector r;
-    Integers n = split_exponent(larger(all(-87.0f), x), &r);
+    Vector r, n = split_exponent(larger(all(-87.0f), x), &r);
     return choose(x < all(-87.0f), zero(), (small_expm1(r) + all(1.0f)) * power_of_two(n));
 }
 

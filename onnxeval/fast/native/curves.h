@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "vector.h"
+#include "exact.h"
 
 INLINE Vector absolute(Vector x) { return (Vector)((Integers)x & 0x7fffffff); }
 INLINE Vector with_sign_of(Vector magnitude, Vector x) {
@@ -25,16 +25,37 @@ INLINE Vector root(Vector x) {
 #endif
 }
 
+/* A whole number n is handed on as n + 1.5 * 2 ** 23, whose last bits count ones. */
+#define SHIFT 12582912.0f
+
 /* 2 ** n of whole numbers in -126..127. */
-INLINE Vector power_of_two(Integers n) { return (Vector)((n + 127) << 23); }
+INLINE Vector power_of_two(Vector shifted) { return (Vector)(((Integers)shifted << 23) + (127 << 23)); }
+
+/* y * 2 ** n, subnormal or infinite where that is so large. */
+INLINE Vector scaled(Vector y, Vector shifted) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_scalef_ps((__m512)y, (__m512)(shifted - all(SHIFT)));
+#else
+    const Integers n = (Integers)shifted - (Integers)all(SHIFT), half = n >> 1; /* in two steps */
+    return y * (Vector)((half + 127) << 23) * (Vector)((n - half + 127) << 23);
+#endif
+}
+
+/* The same of n in -157..0. */
+INLINE Vector scaled_down(Vector y, Vector shifted) {
+#if defined(__AVX512F__)
+    return scaled(y, shifted);
+#else
+    return y * (Vector)(((Integers)shifted << 23) + ((127 + 32) << 23)) * all(0x1p-32f);
+#endif
+}
 
 /* x = n * log(2) + r with |r| <= log(2) / 2. */
-INLINE Integers split_exponent(Vector x, Vector *r) {
-    const Vector shift = all(12582912.0f); /* 1.5 * 2 ** 23: its last bit counts ones */
-    Vector shifted = x * all(1.44269504f) + shift;
-    Vector n = shifted - shift;
+INLINE Vector split_exponent(Vector x, Vector *r) {
+    Vector shifted = x * all(1.44269504f) + all(SHIFT);
+    Vector n = shifted - all(SHIFT);
     *r = x - n * all(0.693145752f) - n * all(1.42860677e-6f);
-    return (Integers)shifted - (Integers)shift;
+    return shifted;
 }
 
 /* exp(r) - 1 on |r| <= log(2) / 2, 5.2e-11. Its terms are taken in pairs, here and below: a vector waits less. */
@@ -48,26 +69,20 @@ INLINE Vector small_expm1(Vector r) {
 
 INLINE Vector exponential(Vector x) {
     x = smaller(all(89.0f), larger(all(-104.5f), x)); /* beyond: infinity and zero */
-    Vector r;
-    Integers n = split_exponent(x, &r);
-    Integers half = n >> 1; /* in two steps, for results that are subnormal or just below infinity */
-    return (small_expm1(r) + all(1.0f)) * power_of_two(half) * power_of_two(n - half);
+    Vector r, n = split_exponent(x, &r);
+    return scaled(small_expm1(r) + all(1.0f), n);
 }
 
 /* exp(x) of x <= 0. */
 INLINE Vector exponential_of_negative(Vector x) {
-    Vector r;
-    Integers n = split_exponent(larger(all(-104.5f), x), &r);
-    return (small_expm1(r) + all(1.0f)) * power_of_two(n + 32) * all(0x1p-32f); /* in two steps, as above */
+    Vector r, n = split_exponent(larger(all(-104.5f), x), &r);
+    return scaled_down(small_expm1(r) + all(1.0f), n);
 }
 
+/* exp(x) - 1 of x <= 0. */
 INLINE Vector exponential_minus_one(Vector x) {
-    x = smaller(all(89.0f), larger(all(-30.0f), x));
-    Vector r;
-    Integers n = split_exponent(x, &r);
-    Integers half = n >> 1;
-    Vector one = power_of_two(half), two = power_of_two(n - half);
-    return (small_expm1(r) * one) * two + (one * two - all(1.0f));
+    Vector r, power = power_of_two(split_exponent(larger(all(-30.0f), x), &r));
+    return small_expm1(r) * power + (power - all(1.0f));
 }
 
 INLINE Vector negative_of_size(Vector x) { return (Vector)((Integers)x | (int32_t)0x80000000); }
@@ -86,39 +101,56 @@ INLINE Vector hyperbolic_tangent(Vector x) {
     return with_sign_of(grown / (grown + all(2.0f)), x);
 }
 
-/* 1 - erf(z) of z >= 0, in its tail too: exp(-z * z) times a function that falls like 1 / z. */
-INLINE Vector upper_error_function(Vector z) {
-    z = smaller(all(10.5f), z);
-    Vector t = all(1.0f) / (all(1.0f) + all(0.35f) * z);
-    /* exp(z * z) * (1 - erf(z)) / t on z <= 10.5, 7.6e-9 */
-    const Vector t2 = t * t, t4 = t2 * t2;
-    const Vector p9 = all(0.039082031697034836f) * t + all(-0.1627320945262909f);
-    const Vector p7 = all(0.19068637490272522f) * t + all(-0.04043298214673996f);
-    const Vector p5 = all(0.09800675511360168f) * t + all(0.13989733159542084f);
-    const Vector p3 = all(0.15340813994407654f) * t + all(0.18740229308605194f);
-    const Vector p1 = all(0.19720184803009033f) * t + all(0.19748032093048096f);
-    const Vector p = ((p9 * t2 + p7) * t2 + p5) * t4 + (p3 * t2 + p1);
-    Vector coarse = (Vector)((Integers)z & ~0xfff); /* its square is exact: rounding z * z would cost the tail digits */
-    Vector rest = small_expm1((coarse - z) * (coarse + z));
-    return exponential_of_negative(-(coarse * coarse)) * (all(1.0f) + rest) * (p * t);
+INLINE Vector error_function(Vector x) {
+    const Vector size = smaller(all(4.0f), absolute(x)), square = size * size;
+    Vector near = all(7.02193210599944e-05f); /* erf(x) / x - 1 on |x| <= 1.125, 5.8e-9 of erf(x) / x */
+    near = near * square + all(-0.0007748545031063259f);
+    near = near * square + all(0.005157502833753824f);
+    near = near * square + all(-0.02683710679411888f);
+    near = near * square + all(0.11283177137374878f);
+    near = near * square + all(-0.37612590193748474f);
+    near = near * square + all(0.12837916612625122f);
+    Vector far = all(-0.00017949705943465233f); /* (1 - erf(x)) ** (1 / 4) on 1.125 <= x <= 4, 9e-9 of erf(x) */
+    far = far * size + all(0.003234204836189747f);
+    far = far * size + all(-0.022213440388441086f);
+    far = far * size + all(0.06612197309732437f);
+    far = far * size + all(-0.050479572266340256f);
+    far = far * size + all(-0.0634257048368454f);
+    far = far * size + all(-0.30878591537475586f);
+    far = far * size + all(1.0054985284805298f);
+    far = far * far;
+    return with_sign_of(choose(size < all(1.125f), size * near + size, all(1.0f) - far * far), x);
 }
 
-INLINE Vector error_function(Vector x) {
-    Vector size = absolute(x), square = x * x;
-    Vector p = all(7.853896386222914e-05f); /* erf(x) / x on |x| <= 1, 1.2e-9 */
-    p = p * square + all(-0.000801020534709096f);
-    p = p * square + all(0.005188329145312309f);
-    p = p * square + all(-0.026853812858462334f);
-    p = p * square + all(0.1128358542919159f);
-    p = p * square + all(-0.3761262595653534f);
-    p = p * square + all(0.1283791065216064f); /* one is added to it last, where nothing is rounded but the sum */
-    Vector far = all(1.0f) - upper_error_function(size);
-    return choose(size < all(1.0f), x * p + x, with_sign_of(far, x));
+/* x * x + c, precise where they all but cancel. */
+INLINE Vector square_plus(Vector x, Vector c) {
+#if defined(__FMA__) || defined(__FP_FAST_FMAF)
+    return fused(x, x, c);
+#else
+    const Vector coarse = (Vector)((Integers)x & ~0xfff); /* its square is exact */
+    return coarse * coarse + c + (x - coarse) * (x + coarse);
+#endif
 }
 
 /* The normal distribution up to x. */
 INLINE Vector normal_distribution(Vector x) {
-    Vector tail = all(0.5f) * upper_error_function(absolute(x) * all(0.707106781f));
+    /* The tail is exp(-z * z / 2), by z * z = 2 * log(2) * n + s, times a quotient that falls like 1 / z, 6.2e-9. */
+    const Vector z = smaller(all(14.5f), absolute(x)), shifted = all(SHIFT) - z * z * all(0.72134752f), n = shifted - all(SHIFT);
+    const Vector s = square_plus(z, n * all(2 * 0.693145752f)) + n * all(2 * 1.42860677e-6f), s2 = s * s;
+    const Vector e5 = all(-1.5461128e-06f) * s + all(2.17886853e-05f);
+    const Vector e3 = all(-0.0002604218f) * s + all(0.00260414346f);
+    const Vector e1 = all(-0.0208333321f) * s + all(0.125f);
+    const Vector e = ((e5 * s2 + e3) * s2 + e1) * s2 + (all(1.0f) - all(0.5f) * s);
+    Vector top = all(0.00414597118f) * z + all(0.0408324480f);
+    top = top * z + all(0.183825109f);
+    top = top * z + all(0.439089649f);
+    top = top * z + all(0.5f);
+    Vector bottom = all(0.0103922954f) * z + all(0.102357949f);
+    bottom = bottom * z + all(0.471028376f);
+    bottom = bottom * z + all(1.20495104f);
+    bottom = bottom * z + all(1.67606430f);
+    bottom = bottom * z + all(1.0f);
+    const Vector tail = scaled_down(e * top / bottom, shifted);
     return choose(x < zero(), tail, all(1.0f) - tail);
 }
 
