@@ -320,5 +320,7 @@ def _bind(readable: Kernel) -> Binder:
 
 #: Those of two operands are in `onnxeval.fast.maps`, of every type.
 _ALONE: tuple[Kernel, ...] = (parametric_relu, *_SIMPLE, power, clip, clip_attributes, *BATCH_NORMS)
+#: 16-bit floats are limited by the largest of their own type; NumPy takes the sign of their bits.
+_FLOAT32_ALONE = frozenset({clip_attributes, _standard("Abs", 13)})
 for _kernel in _ALONE:
-    replaces(_kernel)(_bind(_kernel))
+    replaces(_kernel, rounded=0 if _kernel in _FLOAT32_ALONE else 1)(_bind(_kernel))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replacement
+from onnxeval.fast import is_replayable, replacement
 from onnxeval.fast.engine import native
 from onnxeval.fast.halves import or_else
 from onnxeval.passes._kernels import OverLastAxis
@@ -50,12 +50,14 @@ def _with_kernel(step: Step, known: Mapping[str, Tensor]) -> Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuickChain:
-    """A chain whose parts run at once as far as they can: a product with what follows it, then what is element-wise."""
+    """A chain whose parts run at once as far as they can: a product with what follows it, then what is element-wise.
+
+    Its parts that are not replayable interrupt what is recorded.
+    """
 
     chain: Chain
     head: FusedHead | None
     tail: ElementChain | None
-    interrupt: Callable[[], None]
     is_replayable: ClassVar[bool] = True
 
     def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Any:
@@ -65,14 +67,11 @@ class QuickChain:
                 result = self.head(*inputs, **supplied)
             done = self.head.length
             if result is None:
-                self.interrupt()
                 result = self.chain.go_on(0, None, inputs, supplied, done)
         if self.tail is not None:
             further = self.tail(inputs, result)
             if further is not None:
                 done, result = self.tail.stop, further
-        if done < len(self.chain.parts):  # some of which write into the result so far
-            self.interrupt()
         return self.chain.go_on(done, result, inputs, NOTHING if done else supplied)
 
 
@@ -81,22 +80,32 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
     from onnxeval.fast.chains import fused_head
     from onnxeval.fast.elementwise import element_chain
 
-    kernels = native()
-    assert kernels is not None
     head = fused_head(chain.parts, constants)
     done = 0 if head is None else head.length
     tail = element_chain(chain.parts, constants, done)
     parts = list(chain.parts)
     for place, part in enumerate(parts):
         known = [constants[source] if source >= 0 else None for source in part.sources]
-        usual = head.alone if head is not None and place == 0 else part.quick
-        is_own = usual is part.kernel and (tail is None or not done <= place < tail.stop)
+        plain = head.alone if head is not None and place == 0 else part.quick
+        usual = _interrupting(plain) if plain is part.quick else plain
+        is_own = plain is part.kernel and (tail is None or not done <= place < tail.stop)
         if is_own or not any(x is not None and x.dtype == np.float32 for x in known):
             kernel = replacement(part.kernel, known, part.attributes)
             if kernel is not None:
-                usual = kernel if is_own else or_else(kernel, usual)
+                quick = kernel if is_replayable(kernel) else _interrupting(kernel)
+                usual = quick if is_own else or_else(quick, usual)
         parts[place] = part._replace(quick=usual)
-    quick = Chain(tuple(parts))
-    if tail is None and (head is None or head.length == 1):
-        return quick
-    return QuickChain(quick, head, tail, kernels.interrupt)
+    return QuickChain(Chain(tuple(parts)), head, tail)
+
+
+def _interrupting(kernel: Kernel) -> Kernel:
+    """The kernel, which does more with the numbers of its inputs than hand their memory to compiled kernels."""
+    kernels = native()
+    assert kernels is not None
+    interrupt = kernels.interrupt
+
+    def interrupting(*inputs: Any, **given: Any) -> Any:
+        interrupt()
+        return kernel(*inputs, **given)
+
+    return interrupting

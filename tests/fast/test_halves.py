@@ -9,14 +9,17 @@ from onnx import numpy_helper
 import onnxeval
 from fast.guarded import guarded
 from onnxeval.fast import replacement
+from onnxeval.ops.math.clip import clip_attributes
 from onnxeval.ops.math.matmul import gemm, matmul
 from onnxeval.ops.math.rectifiers import leaky_relu, relu
 from onnxeval.ops.math.sigmoids import gelu, sigmoid
 from onnxeval.ops.math.softmax import softmax
 from onnxeval.ops.nn.attention import attention
+from onnxeval.ops.nn.batch_norm import batch_normalization
 from onnxeval.ops.nn.conv import conv
 from onnxeval.ops.nn.conv_transpose import conv_transpose
 from onnxeval.ops.nn.layer_norm import layer_normalization, rms_normalization
+from onnxeval.registry import STANDARD, OpKey
 
 HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 USUAL = {"auto_pad": "NOTSET", "dilations": None, "group": 1, "kernel_shape": None, "pads": None, "strides": None}
@@ -115,3 +118,52 @@ def test_operators_that_follow_each_other_round_each(kernels, rng, half):
         np.testing.assert_array_equal(np.isnan(one), np.isnan(other))
         usual = np.isfinite(other)
         np.testing.assert_allclose(one[usual], other[usual], rtol=4 * 2.0 ** (-10 if half == "float16" else -7), atol=2)
+
+
+#: What chooses among numbers, or is exact in float32: opset, number of inputs, constant ones.
+EXACT = {
+    "Max": (13, 2, {}),
+    "Min": (13, 2, {}),
+    "Pow": (15, 1, {1: 2}),
+    "Clip": (13, 1, {1: -0.5, 2: 3}),
+    "Neg": (13, 1, {}),
+    "Abs": (13, 1, {}),
+    "Sqrt": (13, 1, {}),
+}
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("op", EXACT)
+def test_what_loses_nothing_in_float32(tier, rng, op, half):
+    version, n_inputs, fixed = EXACT[op]
+    dtype = HALVES[half]
+    readable = STANDARD.require(OpKey("", op, version), "math")
+    special = [np.nan, np.inf, -np.inf, 300, 1e-7, 6e4, -6e4]
+    inputs = [
+        guarded(np.append(rng.standard_normal(1200), rng.permutation(special)).astype(dtype)) for _ in range(n_inputs)
+    ]
+    given = {place: np.array(value, dtype) for place, value in fixed.items()}
+    constants = [given.get(place) for place in range(n_inputs + len(fixed))]
+    kernel = replacement(readable, constants, {}) or readable
+    got, wanted = (run(*inputs, *given.values()) for run in (kernel, readable))
+    assert got.dtype == wanted.dtype == dtype
+    np.testing.assert_array_equal(got.astype(np.float32), wanted.astype(np.float32))
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("shape", [(2, 5, 7, 7), (3, 5), (1, 5, 900)])
+def test_normalisation_is_rounded_once(tier, rng, shape, half):
+    parameters = [guarded(np.abs(rng.standard_normal(5)).astype(HALVES[half])) for _ in range(4)]
+    x = guarded(rng.standard_normal(shape).astype(HALVES[half]))
+    given = {"epsilon": 1e-3, "momentum": 0.9, "training_mode": 0, "n_outputs": 1}
+    got = replacement(batch_normalization, [None, *parameters], given)(x, *parameters, **given)
+    (exact,) = batch_normalization(*[each.astype(np.float64) for each in (x, *parameters)], **given)
+    assert got.dtype == x.dtype
+    spacing = np.spacing(np.abs(exact).astype(x.dtype)).astype(np.float64)
+    assert (np.abs(got.astype(np.float64) - exact) <= 0.501 * spacing + 1e-5).all()
+
+
+def test_bounds_of_float16_that_are_not_given_are_its_own(kernels):
+    x = np.array([np.inf, -np.inf, 1, np.nan], np.float16)
+    kernel = replacement(clip_attributes, [None], {"min": None, "max": None}) or clip_attributes
+    np.testing.assert_array_equal(kernel(x, min=None, max=None), np.array([65504, -65504, 1, np.nan], np.float16))

@@ -9,7 +9,7 @@ from conformance.test_conformance import CASES, KNOWN_FAILURES, RANDOM, assert_s
 from onnx import numpy_helper, parser
 
 import onnxeval
-from onnxeval.dtypes import is_float
+from onnxeval.dtypes import BFLOAT16, is_float
 from onnxeval.fast import replayable
 from onnxeval.fast.engine import native
 from onnxeval.limits import Run
@@ -268,3 +268,32 @@ def test_one_run_at_a_time():
 def test_recordings_do_not_nest():
     with KERNELS.Recording(), pytest.raises(RuntimeError, match="records already"), KERNELS.Recording():
         pass
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_chains_of_16_bit_floats_are_replayed(half):
+    rng = np.random.default_rng(3)
+    dtype = np.dtype(half) if half == "float16" else BFLOAT16
+    body = "p = MatMul (x, w) q = Add (p, c) r = Relu (q) s = Mul (r, x) t = Clip (s, low, high) y = Sub (t, x)"
+    shapes = {"w": (6, 6), "c": (6,), "low": (), "high": ()}
+    constants = {name: rng.standard_normal(shape).astype(dtype) for name, shape in shapes.items()}
+    constants |= {"low": np.array(0.25, dtype), "high": np.array(3, dtype)}
+    loaded = model(body, f"{half}[M,N] x", f"{half}[M,N] y", constants)
+    for _ in range(SETTLED + 5):
+        x = (rng.standard_normal((6, 6)) * 2).astype(dtype)
+        got, wanted = (loaded.run({"x": x}, reference=reference)["y"] for reference in (False, True))
+        assert got.dtype == dtype
+        np.testing.assert_allclose(got.astype(float), wanted.astype(float), rtol=0.03, atol=0.03)
+    (replay,) = replays(loaded)
+    assert replay.is_compiled
+
+
+def test_what_writes_into_the_result_so_far_is_done_again():
+    """NumPy's part of a chain: bounds that are fed are no part of what is compiled."""
+    loaded = model("a = Mul (x, x) b = Relu (a) y = Clip (b, low, high)", "float[M,N] x, float low, float high")
+    rng = np.random.default_rng(4)
+    for _ in range(SETTLED + 5):
+        x = rng.standard_normal((90, 100)).astype(np.float32)  # as large as those that are written into
+        low, high = np.sort(rng.random(2)).astype(np.float32)
+        feeds = {"x": x, "low": np.asarray(low), "high": np.asarray(high)}
+        np.testing.assert_array_equal(loaded.run(feeds)["y"], loaded.run(feeds, reference=True)["y"])

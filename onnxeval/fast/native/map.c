@@ -121,7 +121,8 @@ TO_HALF(bfloat16)
         name##_float32((char *)a, wide, n); \
         narrow_##kind((uint16_t *)y, a, n); \
     }
-#define HALF_ARITHMETIC(kind) HALVES(add, kind) HALVES(subtract, kind) HALVES(multiply, kind) HALVES(divide, kind)
+#define HALF_ARITHMETIC(kind) \
+    HALVES(add, kind) HALVES(subtract, kind) HALVES(multiply, kind) HALVES(divide, kind) HALVES(greater, kind) HALVES(less, kind)
 HALF_ARITHMETIC(float16)
 HALF_ARITHMETIC(bfloat16)
 
@@ -154,8 +155,8 @@ static const Loop functions[MAPPINGS][TYPES] = {
     [MAP_SUBTRACT] = {OF_NUMBERS(subtract), OF_HALVES(subtract)},
     [MAP_MULTIPLY] = {OF_NUMBERS(multiply), OF_HALVES(multiply)},
     [MAP_DIVIDE] = {[FLOAT32] = divide_float32, [FLOAT64] = divide_float64, OF_HALVES(divide)},
-    [MAP_GREATER] = {OF_NUMBERS(greater)},
-    [MAP_LESS] = {OF_NUMBERS(less)},
+    [MAP_GREATER] = {OF_NUMBERS(greater), OF_HALVES(greater)},
+    [MAP_LESS] = {OF_NUMBERS(less), OF_HALVES(less)},
     [MAP_EQUAL] = {OF_ALL(equal)},
     [MAP_BELOW] = {OF_ALL(below)},
     [MAP_AT_MOST] = {OF_ALL(at_most)},
