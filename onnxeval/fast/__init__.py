@@ -36,7 +36,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.nn.average_pool": ("pools",),
     "onnxeval.ops.nn.layer_norm": ("rows",),
     "onnxeval.ops.nn.lrn": ("local_norms",),
-    "onnxeval.ops.nn.max_pool": ("pools", "reductions"),
+    "onnxeval.ops.nn.max_pool": ("pools",),
     "onnxeval.ops._attention": ("attention",),
     "onnxeval.ops._elementwise": ("curves", "elementwise", "maps"),
     "onnxeval.ops.logical.boolean": ("maps",),
@@ -117,7 +117,10 @@ def replaces(*kernels: Kernel, rounded: int = 0) -> Callable[[B], B]:
     """
 
     def register(binder: B) -> B:
-        _BINDERS.update(dict.fromkeys(kernels, binder))
+        for kernel in kernels:
+            if kernel in _BINDERS:
+                raise ValueError(f"{kernel.__name__} is replaced twice: {_BINDERS[kernel]} and {binder}")
+            _BINDERS[kernel] = binder
         _ROUNDED.update(dict.fromkeys(kernels, rounded))
         return binder
 

@@ -15,7 +15,7 @@ from onnxeval.fast.engine import native
 from onnxeval.fast.parts import ABSENT, Part
 from onnxeval.ops.math.clip import clip, clip_attributes
 from onnxeval.ops.math.erf import error_function
-from onnxeval.ops.math.rectifiers import elu, hard_sigmoid, hard_swish, leaky_relu, relu
+from onnxeval.ops.math.rectifiers import elu, hard_sigmoid, hard_swish, leaky_relu, relu, times_hard_sigmoid
 from onnxeval.ops.math.sigmoids import gelu, mish, sigmoid, softplus, swish
 from onnxeval.registry import STANDARD, Kernel, OpKey
 
@@ -26,6 +26,7 @@ _CURVES: dict[Kernel, Callable[[Mapping[str, Any]], Activation | None]] = {
     relu: lambda _: RELU,
     leaky_relu: lambda given: Activation(Kind.LEAKY_RELU, given["alpha"]),
     hard_sigmoid: lambda given: Activation(Kind.HARD_SIGMOID, given["alpha"], given["beta"]),
+    times_hard_sigmoid: lambda given: Activation(Kind.HARD_SWISH, given["alpha"], given["beta"]),
     hard_swish: lambda _: Activation(Kind.HARD_SWISH, 1 / 6, 0.5),
     sigmoid: lambda _: Activation(Kind.SIGMOID),
     swish: lambda given: Activation(Kind.SILU, given["alpha"]),

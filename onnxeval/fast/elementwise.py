@@ -179,6 +179,8 @@ class ElementChain:
                     grown = np.broadcast_shapes(shape, _shape(inputs, step.operand))
                 except ValueError:
                     return None
+                if step.what == Join.SLOPE and grown != shape:
+                    return None  # which is wrong, as the readable kernel says
                 if grown != shape and taken:
                     if not end_pass():
                         return None

@@ -10,9 +10,8 @@ import numpy as np
 
 from onnxeval.dtypes import DType, Tensor
 from onnxeval.fast import replaces, replayable
-from onnxeval.fast._checks import FLOAT32, TYPES, contiguous, is_float32, is_plain
+from onnxeval.fast._checks import FLOAT32, TYPES, contiguous, is_plain
 from onnxeval.fast.engine import native
-from onnxeval.ops.nn.max_pool import global_max_pool
 from onnxeval.ops.reduction.reduce import KERNELS
 from onnxeval.registry import STANDARD, Kernel, OpKey
 
@@ -31,7 +30,6 @@ _REDUCTIONS: dict[str, tuple[int, frozenset[DType]]] = {
     "ReduceMax": (5, _NUMBERS),
     "ReduceMin": (6, _NUMBERS),
 }
-_GREATEST = 5
 
 _MOST_PLANS = 256
 
@@ -110,19 +108,6 @@ for _name in _REDUCTIONS:
     for _versions, _make in ((_attribute_versions, _by_attribute), (_input_versions, _by_input)):
         _kernel = STANDARD[OpKey("", _name, _versions[-1])]
         replaces(_kernel)(_make(_kernel, _name))
-
-
-@replaces(global_max_pool)
-def bind_global_max_pool(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
-    """GlobalMaxPool."""
-    reduce = _reduction(_GREATEST, _FLOATS)
-
-    @replayable
-    def pooled(x: Tensor) -> Tensor:
-        result = reduce(x, range(2, x.ndim), True) if is_float32(x) and x.ndim > 2 else None
-        return global_max_pool(x) if result is None else result
-
-    return pooled
 
 
 def _search(readable: Kernel, *, least: bool) -> Callable[[Sequence[Tensor | None], Mapping[str, Any]], Kernel]:

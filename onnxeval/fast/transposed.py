@@ -42,10 +42,16 @@ class _Axis(NamedTuple):
     first: int  # of the input's elements that the first place of a plane sees
     places: int  # of a plane
     begin: int
+    kernel: int
 
     def windows(self) -> Windows:
         """Over the input: what each place of a plane sees."""
         return Windows(self.elements, self.taps, 1, self.dilation, self.padding, self.padding, self.places)
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether planes have taps that the kernel does not have, which are zero."""
+        return self.taps * self.stride != self.kernel
 
     def part(self, place: int) -> tuple[slice, slice]:
         """The output's elements at ``place``, and where they are in its plane."""
@@ -72,7 +78,8 @@ def _axis(window: Windows) -> _Axis | None:
     if not 0 <= padding <= _MOST_GEOMETRY or window.dilation > _MOST_GEOMETRY:
         return None
     places = -(-(window.begin + window.size) // window.stride) - first
-    return _Axis(window.size, window.number, window.stride, window.dilation, taps, padding, first, places, window.begin)
+    begin, size, kernel = window.begin, window.size, window.kernel
+    return _Axis(size, window.number, window.stride, window.dilation, taps, padding, first, places, begin, kernel)
 
 
 @replaces(conv_transpose)
@@ -82,6 +89,8 @@ def bind_conv_transpose(constants: Sequence[Tensor | None], attributes: Mapping[
     assert kernels is not None
     weights = constants[1]
     if weights is None or not known_float32(weights) or not weights.size or weights.ndim > MOST_AXES:
+        return None
+    if not np.isfinite(weights).all():  # zeros around the input make NaN of them
         return None
     group = attributes["group"]
     filters: dict[tuple[int, ...], Any] = {}  # by the taps of planes
@@ -125,7 +134,7 @@ def bind_conv_transpose(constants: Sequence[Tensor | None], attributes: Mapping[
             if x.shape not in plans and len(plans) < _MOST_PLANS:
                 plans[x.shape] = plan_for(x)
             plan = plans[x.shape] if x.shape in plans else plan_for(x)
-            if plan is not None:
+            if plan is not None and (not any(axis.is_padded for axis in plan.axes) or np.isfinite(x).all()):
                 return convolved(x, b, plan, allocate)
         return conv_transpose(x, w, b, allocate=allocate, **given)
 

@@ -43,10 +43,14 @@ def rms_normalisation(x: Tensor, scale: Tensor, *, epsilon: float, **_: Any) -> 
 
 
 def rotate_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """``x`` * cos + (the second half of its last axis, negated, before the first) * sin."""
-    half = x.shape[-1] // 2
+    """``x`` * cos + (the second half of its last axis, negated, before the first) * sin.
+
+    The angles say where the halves are: an ``x`` of one element there has no second half.
+    """
+    half = cos.shape[-1] // 2
+    last = x.shape[-1]
     turned = np.empty_like(x)
-    np.negative(x[..., half:], out=turned[..., : x.shape[-1] - half])
-    turned[..., x.shape[-1] - half :] = x[..., :half]
+    np.negative(x[..., half:], out=turned[..., : max(0, last - half)])
+    turned[..., max(0, last - half) :] = x[..., :half]
     result: Tensor = x * cos + turned * sin
     return result

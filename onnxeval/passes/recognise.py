@@ -299,7 +299,9 @@ RULES: tuple[tuple[str, Build], ...] = (
 
 
 def _hard_swish(match: Match) -> Step | None:
+    """HardSwish, but of the sixth that is stored as a float32: float64 tells them apart."""
+    from onnxeval.ops.math.rectifiers import times_hard_sigmoid
+
     curve = match.only("HardSigmoid").attributes
-    # alpha is stored as a float32
     fits = abs(curve["alpha"] - 1 / 6) < 1e-7 and curve["beta"] == 0.5
-    return _standard(match, "HardSwish", "x") if fits else None
+    return _standard(match, "HardSwish", "x", **curve).running(times_hard_sigmoid) if fits else None

@@ -105,6 +105,15 @@ def test_what_does_not_fit_is_told_by_its_node(kernels):
         model.run({"x": np.zeros(3, np.float32), "z": np.zeros(4, np.float32)})
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_a_slope_makes_nothing_larger(kernels, before):
+    nodes = [helper.make_node("Neg", ["x"], ["a"])] if before else []
+    nodes.append(helper.make_node("PRelu", ["a" if before else "x", "z"], ["y"], name="bend"))
+    x, z = np.zeros((1, 4), np.float32), np.zeros((2, 4), np.float32)
+    with pytest.raises(onnxeval.NodeError, match=r"slope of shape \[2, 4\] does not broadcast to \[1, 4\]"):
+        model_of(nodes, {"x": x}, {"z": z}, "y").run({"x": x})
+
+
 NORM_KINDS = [(9, {}), (15, {}), (7, {"spatial": 1}), (6, {"is_test": 1, "spatial": 1})]
 
 

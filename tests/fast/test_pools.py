@@ -67,3 +67,9 @@ def test_whole_planes(tier, rng, readable, shape):
         got = replacement(readable, [None], {})(guarded(x))
         assert got.shape == (*shape[:2], *(1 for _ in shape[2:]))
         np.testing.assert_allclose(got, readable(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("readable", [global_average_pool, global_max_pool])
+def test_planes_of_nothing(kernels, readable):
+    with pytest.raises(ValueError, match="empty"):
+        replacement(readable, [None], {})(np.zeros((2, 3, 0, 7), np.float32))

@@ -88,3 +88,18 @@ def test_what_it_is_not_made_for(kernels, rng):
         kernel(np.ones((1, 4, 5, 5), np.float32), w, None, **PLAIN, allocate=np.empty)
     with pytest.raises(ValueError, match="the bias has shape"):
         kernel(x.astype(np.float32), w, np.ones(3, np.float32), **PLAIN, allocate=np.empty)
+
+
+@pytest.mark.parametrize("where", ["x", "w"])
+def test_what_is_not_finite_stays_where_it_is_laid(kernels, where):
+    """Zeros around the input, and taps that a plane has and the kernel has not, do not meet infinity."""
+    attributes = dict.fromkeys(("kernel_shape", "output_padding", "output_shape", "pads"))
+    attributes |= {"auto_pad": "NOTSET", "dilations": None, "group": 1, "strides": (2, 2)}
+    arrays = {"x": np.ones((1, 1, 3, 3), np.float32), "w": np.ones((1, 1, 3, 3), np.float32)}
+    arrays[where][0, 0, 0, 0] = np.inf
+    kernel = replacement(conv_transpose, [None, arrays["w"], None], attributes) or conv_transpose
+    result = kernel(arrays["x"], arrays["w"], None, **attributes, allocate=np.empty)
+    wanted = np.zeros((1, 1, 7, 7))
+    for i, j, k, m in np.ndindex(3, 3, 3, 3):
+        wanted[0, 0, 2 * i + k, 2 * j + m] += arrays["x"][0, 0, i, j] * arrays["w"][0, 0, k, m]
+    np.testing.assert_array_equal(result, wanted)

@@ -100,4 +100,11 @@ def hard_sigmoid(x: Tensor, *, alpha: float, beta: float) -> Tensor:
 @in_float32
 def hard_swish(x: Tensor) -> Tensor:
     """The product of x and HardSigmoid(x) with alpha 1/6 and beta 1/2. Source: HardSwish-22."""
-    return x * hard_sigmoid(x, alpha=1 / 6, beta=0.5)
+    return times_hard_sigmoid(x, alpha=1 / 6, beta=0.5)
+
+
+@in_float32
+def times_hard_sigmoid(x: Tensor, *, alpha: float, beta: float) -> Tensor:
+    """The product of x and HardSigmoid(x)."""
+    result: Tensor = x * hard_sigmoid(x, alpha=alpha, beta=beta)
+    return result
