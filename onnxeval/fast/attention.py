@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces, replayable
+from onnxeval.fast import replacement, replaces, replayable
 from onnxeval.fast._checks import common_shape, contiguous, is_float32, is_plain
 from onnxeval.fast.engine import native
-from onnxeval.ops._attention import attend
+from onnxeval.fast.halves import half_of
+from onnxeval.ops._attention import attend, attend_by_operators
+from onnxeval.ops.math.matmul import matmul
+from onnxeval.ops.math.softmax import softmax
 from onnxeval.ops.nn.attention import attention, attention_without_padding
 from onnxeval.registry import Kernel
 
@@ -67,14 +70,27 @@ def _in_order(x: Tensor) -> Tensor:
     return x if x.strides[-1] == x.itemsize else contiguous(x)
 
 
-@replaces(attend, rounded=1)
+@replaces(attend)
 def bind_attend(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
     """Attention that a model spells out."""
+    product = replacement(matmul, [None, None], {}) or matmul
+    over_last = replacement(softmax, [None], {"axis": -1}) or softmax
 
     @replayable
     def attend_natively(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, scale: float, nan_to_zero: bool
     ) -> Tensor:
+        if half_of((query, key, value, mask)) is not None:
+            return attend_by_operators(
+                query,
+                key,
+                value,
+                mask,
+                scale=scale,
+                nan_to_zero=nan_to_zero,
+                product=product,
+                softmax=lambda scores: over_last(scores, axis=-1),
+            )
         rank = query.ndim
         if rank in (3, 4) and key.ndim == value.ndim == rank and (mask is None or mask.ndim <= rank):
             q, k, v = (_with_heads(x) for x in (query, key.swapaxes(-1, -2), value))

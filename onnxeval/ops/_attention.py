@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from onnxeval.dtypes import BFLOAT16, DType, Tensor, dtype_of
+from onnxeval.ops._precision import in_float32
 
 #: ``softmax_precision`` may name these.
 _PRECISIONS: tuple[DType, ...] = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.float64))
@@ -75,11 +77,14 @@ def attend(
     """softmax(``query`` @ ``key`` * ``scale`` + ``mask``) @ ``value``, softmax over the last axis.
 
     query (..., L, E), key (..., E, S), value (..., S, V); the mask broadcasts into the scores or over them. A row that
-    sees nothing, or NaN, has NaN for weights, or zeros with ``nan_to_zero``.
+    sees nothing, or NaN, has NaN for weights, or zeros with ``nan_to_zero``. 16-bit floats are rounded after each
+    operator: scores may overflow.
     """
     kinds = [x.dtype for x in (query, key, value, mask) if x is not None]
-    if len({*kinds}) != 1 or kinds[0].kind != "f":
+    if len({*kinds}) != 1 or kinds[0] not in _PRECISIONS:
         raise TypeError(f"attention over {', '.join(map(str, kinds))}")
+    if kinds[0].itemsize == 2:
+        return attend_by_operators(query, key, value, mask, scale=scale, nan_to_zero=nan_to_zero)
     scores = np.matmul(query, key)
     if scale != 1:
         scores *= scores.dtype.type(scale)
@@ -94,3 +99,37 @@ def attend(
         scores[np.broadcast_to(unseeing, scores.shape)] = 0
     result: Tensor = np.matmul(scores, value)
     return result
+
+
+@in_float32
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    result: Tensor = np.matmul(a, b)
+    return result
+
+
+@in_float32
+def _times(x: Tensor, factor: float) -> Tensor:
+    return x * np.float32(factor)
+
+
+def attend_by_operators(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    *,
+    scale: float,
+    nan_to_zero: bool,
+    product: Callable[[Tensor, Tensor], Tensor] = _product,
+    softmax: Callable[[Tensor], Tensor] = softmax,
+) -> Tensor:
+    """`attend` of 16-bit floats, one operator after the other."""
+    scores = product(query, key)
+    if scale != 1:
+        scores = _times(scores, scale)
+    if mask is not None:
+        scores = scores + mask
+    weights = softmax(scores)
+    if nan_to_zero:
+        weights = np.where(np.isnan(weights), weights.dtype.type(0), weights)
+    return product(weights, value)

@@ -2,6 +2,7 @@
 
 import importlib
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import numpy_helper, parser
@@ -186,6 +187,30 @@ def test_attention(body, zeros):
     result, wanted = (spelled.run(feeds, reference=reference)["y"] for reference in (False, True))
     np.testing.assert_allclose(result, wanted, rtol=2e-5, atol=2e-6)
     assert np.isnan(result[0, :, 2]).all() != (zeros or "mask" not in body)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_attention_of_halves_is_rounded_after_each_operator(monkeypatch, dtype, native):
+    """Scores of float16 overflow where those of bfloat16 do not."""
+    if not native:
+        monkeypatch.setattr(importlib.import_module("onnxeval.passes.use_native"), "native", lambda: None)
+    body = "a = MatMul(q, k)\nb = Add(a, mask)\nc1 = Softmax<axis=-1>(b)\ny = MatMul(c1, v)"
+    inputs = ", ".join(f"{dtype}[2,{shape}] {name}" for name, shape in (("q", "4,8"), ("k", "8,5"), ("v", "5,3")))
+    spelled = model(f"{inputs}, {dtype}[2,4,5] mask", body, 17, outputs=f"{dtype}[*] y")
+    assert len(spelled.plan().steps) == 1
+    kind = np.float16 if dtype == "float16" else ml_dtypes.bfloat16
+    rng = np.random.default_rng(6)
+    feeds = {
+        name: rng.normal(size=(2, *shape)).astype(kind)
+        for name, shape in (("q", (4, 8)), ("k", (8, 5)), ("v", (5, 3)), ("mask", (4, 5)))
+    }
+    feeds["q"][0, 0] = feeds["k"][0, :, 0] = 200
+    for _ in range(4):
+        result, wanted = (spelled.run(feeds, reference=reference)["y"] for reference in (False, True))
+        assert result.dtype == kind
+        assert np.isnan(wanted[0, 0].astype(float)).all() == (dtype == "float16")
+        np.testing.assert_allclose(result.astype(float), wanted.astype(float), rtol=2e-2, atol=2e-3)
 
 
 def test_rotary():
