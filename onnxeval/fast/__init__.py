@@ -64,6 +64,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.contrib.quantize_linear": ("quantize",),
     "onnxeval.ops.contrib.qlinear_elementwise": ("quantized_elements",),
     "onnxeval.ops.contrib.qlinear_pool": ("quantized_elements",),
+    "onnxeval.ops.contrib.attention": ("contrib_attention",),
     "onnxeval.ops.contrib.group_query_attention": ("contrib_attention",),
     "onnxeval.ops.contrib.multi_head_attention": ("contrib_attention",),
     "onnxeval.ops.contrib.matmul_nbits": ("bits",),

@@ -11,13 +11,16 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces
 from onnxeval.fast.attention import UNSEEN_NAN, UNSEEN_ZERO, attended
+from onnxeval.fast.products import MatrixProduct
+from onnxeval.ops.contrib._projection import product_of, projected
 from onnxeval.ops.contrib._typed import typed
-from onnxeval.ops.contrib.group_query_attention import group_query_attention, grouped_operands
+from onnxeval.ops.contrib.attention import attention, filled, operands_of, stacked
+from onnxeval.ops.contrib.group_query_attention import GroupedOperands, group_query_attention, grouped_operands
 from onnxeval.ops.contrib.multi_head_attention import multi_head_attention, multi_head_operands
 from onnxeval.registry import Kernel, signature_of
 
 
-@replaces(multi_head_attention)
+@replaces(multi_head_attention, rounded=3)
 def bind_multi_head_attention(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
     """MultiHeadAttention without its scores."""
     if attributes["n_outputs"] > 3:
@@ -28,9 +31,45 @@ def bind_multi_head_attention(_: Sequence[Tensor | None], attributes: Mapping[st
         y = attended(q, keys, values, bias, scale=_factor(scale, q), unseen=UNSEEN_NAN)
         if y is None:
             return None
-        return tuple([x.astype(query.dtype) for x in (y.reshape(*y.shape[:2], -1), *present)[:n_outputs]])
+        return (y.reshape(*y.shape[:2], -1), *[_own(x) for x in present])[:n_outputs]
 
     return _or_readable(multi_head_attention, quick)
+
+
+@replaces(attention, rounded=2)
+def bind_attention(constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> Kernel | None:
+    """Attention that projects its input itself."""
+    multiply = MatrixProduct(constants, {})
+
+    def product(x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
+        found = multiply(x, weights, bias=bias)
+        return product_of(x, weights, bias) if found is None else found
+
+    def quick(
+        x: Tensor,
+        weights: Tensor,
+        bias: Tensor | None,
+        mask_index: Tensor | None,
+        past: Tensor | None,
+        attention_bias: Tensor | None,
+        past_sequence_length: Tensor | None,
+        *,
+        past_present_share_buffer: int = 0,
+        qkv_hidden_sizes: Sequence[int] = (),
+        scale: float = 0.0,
+        n_outputs: int,
+        **given: Any,
+    ) -> Any:
+        length = filled(past, past_sequence_length, past_present_share_buffer)
+        parts = projected(x, weights, bias, qkv_hidden_sizes, product)
+        q, keys, values, total, *present = operands_of(parts, mask_index, past, attention_bias, length, **given)
+        y = attended(q, keys, values, total, scale=_factor(scale, q), unseen=UNSEEN_NAN)
+        if y is None:
+            return None
+        joined = y.reshape(*y.shape[:2], -1)
+        return (joined,) if n_outputs < 2 else (joined, stacked(q, *present))
+
+    return _or_readable(attention, quick)
 
 
 @replaces(group_query_attention)
@@ -42,17 +81,46 @@ def bind_group_query_attention(_: Sequence[Tensor | None], attributes: Mapping[s
     def quick(query: Tensor, *rest: Any, scale: float = 0.0, softcap: float = 0.0, **given: Any) -> Any:
         if rest[_HEAD_SINK - 1] is not None:
             return None
-        q, keys, values, bias, seen, present, *_ = grouped_operands(query, *rest, **given)
-        mask = seen if bias is None else np.where(seen, bias, np.float32(-np.inf))
+        operands = grouped_operands(query, *rest, **given)
+        q, keys, values, mask, present, *_ = operands
+        local, causal = given.get("local_window_size", -1), given.get("causal", 1)
+        offset, window = 0, (-1, -1)
+        hides_none = q.shape[2] == 1 and local < 1
+        # What is not looked at is no part of a sum, but nothing times what is not finite is
+        if _is_in_order(operands) and (hides_none or np.isfinite(values.sum())):
+            offset, window = int(operands.times.first_query[0]), (max(-1, local - 1), 0 if causal else -1)
+        else:
+            seen = operands.seen(local, causal)
+            mask = seen if mask is None else np.where(seen, mask, np.float32(-np.inf))
         y = attended(
-            q, keys, values, mask, scale=_factor(scale, q), unseen=UNSEEN_ZERO, softcap=softcap if softcap > 0 else 0.0
+            q,
+            keys,
+            values,
+            mask,
+            scale=_factor(scale, q),
+            unseen=UNSEEN_ZERO,
+            softcap=softcap if softcap > 0 else 0.0,
+            offset=offset,
+            window=window,
         )
-        return None if y is None else (y.reshape(*y.shape[:2], -1).astype(query.dtype), *present)
+        return None if y is None else (y.reshape(*y.shape[:2], -1).astype(query.dtype, copy=False), *present)
 
     return _or_readable(group_query_attention, quick)
 
 
+def _is_in_order(operands: GroupedOperands) -> bool:
+    """Whether column i holds token i of every item of the batch, and queries begin with the same token."""
+    positions, starts = operands.positions, operands.times.first_query
+    is_one = bool(operands.valid.all()) and len(starts) > 0 and bool((starts == starts[0]).all())
+    return is_one and bool((positions == np.arange(positions.shape[1])).all())
+
+
 _HEAD_SINK = signature_of(group_query_attention).positional.index("head_sink")
+
+
+def _own(x: Tensor) -> Tensor:
+    """An array that shares no memory with an input."""
+    return x if x.base is None else x.copy()
 
 
 def _factor(scale: float, q: Tensor) -> float:

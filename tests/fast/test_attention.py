@@ -123,9 +123,13 @@ def test_attention_of_grouped_heads(tier, version, data):
             return
         got = kernel(*inputs, **attributes)
     assert len(got) == len(wanted) == n_outputs
+    # Scores beside what a mask adds are rounded to its places: what that does to them, it does to the weights of v
+    sizes = np.abs(0.0 if mask is None else mask).astype(float)
+    added = sizes[sizes < 1e5].max(initial=0)
+    least = max(5e-6, np.finfo(np.float32).eps * added * np.max(abs(v), initial=0))
     for one, other in zip(got, wanted, strict=True):
         assert one.shape == other.shape
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=5e-6)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=least)
 
 
 def test_scores_and_their_rounding_are_for_the_readable_kernel(kernels):

@@ -7,16 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxeval.fast import replacement
+from onnxeval.ops.contrib.attention import attention
 from onnxeval.ops.contrib.group_query_attention import group_query_attention
 from onnxeval.ops.contrib.multi_head_attention import multi_head_attention
 
 TYPES = [np.float32, np.float32, np.float16, ml_dtypes.bfloat16]
 
 
-def assert_alike(readable, inputs, attributes):
-    kernel = replacement(readable, [None] * len(inputs), attributes)
+def assert_alike(readable, inputs, attributes, fixed=()):
+    kernel = replacement(readable, [x if place in fixed else None for place, x in enumerate(inputs)], attributes)
     assert kernel is not None
-    wanted, got = (each(*inputs, **attributes) for each in (readable, kernel))
+    for _ in range(3):  # constant weights are packed when they are met again
+        wanted, got = (each(*inputs, **attributes) for each in (readable, kernel))
     assert len(got) == len(wanted)
     spacing = float(ml_dtypes.finfo(wanted[0].dtype).eps)
     for one, other in zip(got, wanted, strict=True):
@@ -81,15 +83,16 @@ def test_group_query_attention(tier, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     dtype = chosen(*TYPES)
     groups, group, size = chosen(1, 2), chosen(1, 3), chosen(8, 16)
-    batch, n_past = chosen((1, 0), (3, 0), (1, 6), (1, 130))
-    queries = chosen(1, 5, 40)
+    batch, n_past = chosen((1, 0), (3, 0), (3, 6), (1, 6), (1, 130))
+    queries = 1 if batch > 1 and n_past else chosen(1, 5, 40)
     heads, total = groups * group, n_past + queries
 
     def normal(*shape):
         return rng.standard_normal(shape).astype(dtype)
 
     q, k, v = (normal(batch, queries, n * size) for n in (heads, groups, groups))
-    past = [normal(batch, groups, n_past, size) for _ in range(2)] if n_past else [None, None]
+    rows = n_past + chosen(0, queries, queries + 4)  # from the second on a buffer that there is room in
+    past = [normal(batch, groups, rows, size) for _ in range(2)] if n_past else [None, None]
     ends = rng.integers(1, total + 1, batch) if batch > 1 else np.array([total])
     lengths = [(ends - 1).astype(np.int32), np.array(total, np.int32)]
     rotations = [normal(total, size // 2) for _ in range(2)] if chosen(False, True) else [None, None]
@@ -98,6 +101,52 @@ def test_group_query_attention(tier, data):
     attributes |= {"scale": chosen(0.0, 0.3), "softcap": chosen(0.0, 2.5), "local_window_size": chosen(-1, -1, 3)}
     inputs = [q, k, v, *past, *lengths, *rotations, None, added, *[None] * 6]
     assert_alike(group_query_attention, inputs, attributes | {"allocate": np.empty})
+
+
+def test_values_that_are_no_numbers_reach_queries_before_them(tier, rng):
+    """As in the readable kernel: no weight at all, times NaN."""
+    q, k, v = (rng.standard_normal((1, 5, 8)).astype(np.float32) for _ in range(3))
+    v[0, 4, 1] = np.nan
+    inputs = [q, k, v, None, None, np.array([4], np.int32), np.array(5, np.int32), *[None] * 10]
+    attributes = {"num_heads": 2, "kv_num_heads": 2, "allocate": np.empty}
+    assert_alike(group_query_attention, inputs, attributes)
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_attention_of_one_input(tier, data):
+    def chosen(*choices):
+        return data.draw(st.sampled_from(choices))
+
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = chosen(*TYPES)
+    batch, heads, size, time = chosen(1, 2), chosen(1, 3), chosen(4, 16), chosen(1, 5, 40)
+    n_past = chosen(0, 0, 6, 130)
+    value_size = size if n_past else chosen(size, 12)
+    width = heads * (2 * size + value_size)
+
+    def normal(*shape):
+        return rng.standard_normal(shape).astype(dtype)
+
+    x, weights = normal(batch, time, 20), (normal(20, width).astype(np.float32) / 4).astype(dtype)
+    bias = normal(width) if chosen(False, True) else None
+    total, attributes = n_past + time, {}
+    room, filled = (time + 3, np.array([n_past], np.int32)) if n_past and chosen(False, True) else (0, None)
+    past = normal(2, batch, heads, n_past + room, size) if n_past else None
+    mask = {
+        "none": lambda: None,
+        "lengths": lambda: rng.integers(1, total + 1, batch).astype(np.int32),
+        "ends and starts": lambda: np.repeat([total, 1], batch).astype(np.int32),
+        "keys": lambda: (rng.random((batch, total)) < 0.7).astype(np.int32),
+        "queries and keys": lambda: (rng.random((batch, time, total)) < 0.7).astype(np.int32),
+        "longest": lambda: (rng.random((batch, 1, total + 2, total + 2)) < 0.7).astype(np.int32),
+    }[chosen("none", "lengths", "ends and starts", "keys", "queries and keys", "longest")]()
+    added = normal(chosen(1, batch), chosen(1, heads), time, total) if chosen(False, True) else None
+    attributes |= {"num_heads": heads, "unidirectional": chosen(0, 1), "scale": chosen(0.0, 0.3)}
+    attributes |= {"qkv_hidden_sizes": (heads * size, heads * size, heads * value_size), "do_rotary": chosen(0, 1)}
+    attributes |= {"past_present_share_buffer": int(bool(room)), "n_outputs": 2 if value_size == size else 1}
+    inputs = [x, weights, bias, mask, past, added, filled]
+    assert_alike(attention, inputs, attributes, fixed=chosen((), (1,), (1, 2)))
 
 
 def test_scores_and_sinks_are_for_the_readable_kernel(kernels):
@@ -115,3 +164,12 @@ def test_inputs_that_do_not_fit_are_refused_alike(kernels):
         kernel(q, q, q, None, mask, *[None] * 5, **attributes)
     with pytest.raises(TypeError, match="both have one type"):
         kernel(q, q, q.astype(np.float16), *[None] * 7, **attributes)
+    weights = np.ones((8, 24), np.float32)
+    kernel = replacement(attention, [None, weights], attributes)
+    with pytest.raises(ValueError, match="the mask has shape"):
+        kernel(q, weights, None, mask, *[None] * 3, **attributes)
+    with pytest.raises(ValueError, match="the bias has shape"):
+        kernel(q, weights, q[0, 0], *[None] * 4, **attributes)
+    sizes = {"num_heads": 2, "n_outputs": 2, "qkv_hidden_sizes": (8, 8, 4)}
+    with pytest.raises(ValueError, match="they make no present"):
+        replacement(attention, [None] * 7, sizes)(q, weights[:, :20], None, *[None] * 4, **sizes)

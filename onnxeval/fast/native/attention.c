@@ -83,6 +83,8 @@ static void score_many(const Block *b, long key, long keys) {
     }
 }
 
+typedef uint8_t Bytes __attribute__((vector_size(LANES)));
+
 /* All that is done to the scores of one query before they become weights, hidden ones being minus infinity; the highest. */
 INLINE float finish_scores(const Block *b, long row, long key, long from, long to, long width) {
     const Attention *a = b->a;
@@ -101,8 +103,13 @@ INLINE float finish_scores(const Block *b, long row, long key, long from, long t
         } else if (bias) {
             for (long lane = first; lane < last; lane++) s[lane] += bias[(j + lane) * a->bias_key];
         }
-        if (mask)
+        if (mask && whole && a->mask_key == 1) {
+            Bytes given;
+            memcpy(&given, mask + j, sizeof given);
+            s = choose(__builtin_convertvector(given, Integers) != 0, s, all(-INFINITY));
+        } else if (mask) {
             for (long lane = first; lane < last; lane++) s[lane] = mask[(j + lane) * a->mask_key] ? s[lane] : -INFINITY;
+        }
         if (!whole)
             for (long lane = 0; lane < LANES; lane++) s[lane] = lane >= first && lane < last ? s[lane] : -INFINITY;
         store(scores + j, s);

@@ -15,7 +15,7 @@ def split_heads(x: Tensor, heads: int, name: str) -> Tensor:
     """(batch, time, heads * size) -> float32 (batch, heads, time, size)."""
     if x.ndim != 3 or heads < 1 or x.shape[2] % heads:
         raise ValueError(f"{name} has shape {shape_text(x.shape)}, expected [batch, time, a multiple of {heads} heads]")
-    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3).astype(np.float32)
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3).astype(np.float32, copy=False)
 
 
 def join_heads(x: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ def extended(past: Tensor | None, new: Tensor, length: int | None, name: str) ->
         return new, new
     if past.ndim != 4 or past.shape[:2] + past.shape[3:] != new.shape[:2] + new.shape[3:]:
         raise ValueError(f"{name} of shape {shape_text(past.shape)} does not continue in {shape_text(new.shape)}")
-    past = past.astype(np.float32)
+    past = past.astype(np.float32, copy=False)
     if length is None:
         whole = np.concatenate([past, new], axis=2)
         return whole, whole

@@ -48,8 +48,8 @@ def rotated(
     positions = np.where(steps < times.queries[:, np.newaxis], positions, 0)
     result: Tensor = standard("nn", "RotaryEmbedding", 23)(
         x,
-        cos.astype(np.float32),
-        sin.astype(np.float32),
+        cos.astype(np.float32, copy=False),
+        sin.astype(np.float32, copy=False),
         positions,
         interleaved=interleaved,
         num_heads=None,

@@ -38,7 +38,7 @@ class Coding:
     def decoded(self, cache: Tensor) -> Tensor:
         """What stands in a cache, in float32."""
         if self.scale is None:
-            return cache.astype(np.float32)
+            return cache.astype(np.float32, copy=False)
         codes = unpacked(cache, 4).astype(np.float32) - 8 if self.bits == 4 else cache.astype(np.float32)
         return np.asarray(codes * self.scale)
 
@@ -79,16 +79,13 @@ def joined_cache(
     """
     batch, heads, _, size = new.shape
     result = allocate((batch, heads, length, size), new.dtype)
-    result[...] = 0
     of_past = np.minimum(dropped, kept)
     of_new = dropped - of_past
-    if past is not None:
-        _copy(past, of_past, result, np.zeros_like(kept), kept - of_past)
-    _copy(new, of_new, result, kept - of_past, n_new - of_new)
+    for entry in range(batch):
+        end = 0
+        for source, start, stop in ((past, of_past[entry], kept[entry]), (new, of_new[entry], n_new[entry])):
+            if source is not None:
+                result[entry, :, end : end + stop - start] = source[entry, :, start:stop]
+                end += stop - start
+        result[entry, :, end:] = 0
     return result
-
-
-def _copy(source: Tensor, start: Tensor, target: Tensor, place: Tensor, count: Tensor) -> None:
-    """In each batch entry ``count`` rows, from row ``start`` on, to the rows from ``place`` on."""
-    entry, step = np.nonzero(np.arange(max(0, count.max(initial=0))) < count[:, np.newaxis])
-    target[entry, :, place[entry] + step] = source[entry, :, start[entry] + step]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,7 +10,21 @@ from onnxeval.dtypes import Tensor
 from onnxeval.values import shape_text
 
 
-def projected(x: Tensor, weights: Tensor, bias: Tensor | None, sizes: Sequence[int]) -> list[Tensor]:
+def product_of(x: Tensor, weights: Tensor, bias: Tensor | None) -> Tensor:
+    """The input times the weights, plus the bias, in float32."""
+    product = x.astype(np.float32) @ weights.astype(np.float32)
+    if bias is not None:
+        product += bias.astype(np.float32)
+    return product
+
+
+def projected(
+    x: Tensor,
+    weights: Tensor,
+    bias: Tensor | None,
+    sizes: Sequence[int],
+    product: Callable[[Tensor, Tensor, Tensor | None], Tensor] = product_of,
+) -> list[Tensor]:
     """Queries, keys and values (B, S, D or Dv) in float32."""
     if x.ndim != 3 or weights.ndim != 2 or weights.shape[0] != x.shape[2]:
         shapes = f"{shape_text(x.shape)} and {shape_text(weights.shape)}"
@@ -21,7 +35,4 @@ def projected(x: Tensor, weights: Tensor, bias: Tensor | None, sizes: Sequence[i
         raise ValueError(f"weights of {width} columns do not hold queries, keys and values of sizes {list(sizes)}")
     if bias is not None and bias.shape != (width,):
         raise ValueError(f"the bias has shape {shape_text(bias.shape)}, expected [{width}]")
-    product = x.astype(np.float32) @ weights.astype(np.float32)
-    if bias is not None:
-        product += bias.astype(np.float32)
-    return np.split(product, np.cumsum(sizes)[:2], axis=2)
+    return np.split(product(x, weights, bias), np.cumsum(sizes)[:2], axis=2)

@@ -8,6 +8,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.ops.contrib._attention import (
+    Operands,
     added,
     attend,
     causal_bias,
@@ -57,9 +58,7 @@ def attention(
     Raises ValueError where shapes do not fit together, and where a present is asked for of keys and values of different
     sizes. Source: com.microsoft.Attention-1.
     """
-    length = single(past_sequence_length, "past_sequence_length") if past_present_share_buffer else None
-    if past_present_share_buffer and past is not None and length is None:
-        raise ValueError("past_present_share_buffer needs past_sequence_length, which is absent")
+    length = filled(past, past_sequence_length, past_present_share_buffer)
     results = attended(
         projected(x, weights, bias, qkv_hidden_sizes),
         mask_index,
@@ -126,6 +125,14 @@ def decoder_masked_self_attention(
     return tuple(result.astype(x.dtype) for result in results)
 
 
+def filled(past: Tensor | None, past_sequence_length: Tensor | None, is_buffer: int) -> int | None:
+    """How much of a past that is a buffer is filled; None where it is none."""
+    length = single(past_sequence_length, "past_sequence_length") if is_buffer else None
+    if is_buffer and past is not None and length is None:
+        raise ValueError("past_present_share_buffer needs past_sequence_length, which is absent")
+    return length
+
+
 def attended(
     projected: Sequence[Tensor],
     mask_index: Tensor | None,
@@ -142,10 +149,41 @@ def attended(
     unidirectional: int,
     n_outputs: int,
 ) -> tuple[Tensor, ...]:
-    """(Y, present where it is asked for) in float32, of queries, keys and values (B, S, D or Dv).
+    """(Y, present where it is asked for) in float32; all else is as in `operands_of` and `attention`."""
+    q, keys, values, bias, *present = operands_of(
+        projected,
+        mask_index,
+        past,
+        attention_bias,
+        length,
+        indirection,
+        do_rotary=do_rotary,
+        mask_filter_value=mask_filter_value,
+        num_heads=num_heads,
+        rotary_embedding_dim=rotary_embedding_dim,
+        unidirectional=unidirectional,
+    )
+    y, _ = attend(q, keys, values, scale=scale, bias=bias)
+    return (join_heads(y),) if n_outputs < 2 else (join_heads(y), stacked(q, *present))
+
+
+def operands_of(
+    projected: Sequence[Tensor],
+    mask_index: Tensor | None,
+    past: Tensor | None,
+    attention_bias: Tensor | None,
+    length: int | None,
+    indirection: Tensor | None = None,
+    *,
+    do_rotary: int = 0,
+    mask_filter_value: float = -10000.0,
+    num_heads: int,
+    rotary_embedding_dim: int = 0,
+    unidirectional: int = 0,
+) -> Operands:
+    """What attention is of, from queries, keys and values (B, S, D or Dv).
 
     ``length`` is how much of ``past`` is filled where that is a buffer, ``indirection`` which beam its tokens are of.
-    All else is as in `attention`.
     """
     q, k, v = (split_heads(part, num_heads, "the projection") for part in projected)
     past_key, past_value = _halves(past, q, v)
@@ -162,13 +200,14 @@ def attended(
         total = added(total, padding_bias(mask_index, (shape[0], *shape[2:]), mask_filter_value))
     if attention_bias is not None:
         total = added(total, checked_bias(attention_bias, shape))
-    y, _ = attend(q, keys, values, scale=scale, bias=total)
-    results = (join_heads(y),)
-    if n_outputs < 2:
-        return results
-    if q.shape != v.shape:
-        raise ValueError(f"heads of keys have size {q.shape[3]}, of values {v.shape[3]}: they make no present")
-    return (*results, np.stack([present_key, present_value]))
+    return Operands(q, keys, values, total, present_key, present_value)
+
+
+def stacked(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Keys and values as one present. Raises ValueError where their heads are of different sizes."""
+    if q.shape[3] != values.shape[3]:
+        raise ValueError(f"heads of keys have size {q.shape[3]}, of values {values.shape[3]}: they make no present")
+    return np.stack([keys, values])
 
 
 def _halves(past: Tensor | None, q: Tensor, v: Tensor) -> tuple[Tensor, Tensor] | tuple[None, None]:

@@ -10,7 +10,7 @@ from onnxeval.dtypes import FLOAT8E4M3FN, Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._attention import scores_of, weighted
 from onnxeval.ops.contrib._attention import checked_bias, join_heads, single
-from onnxeval.ops.contrib._cache_times import for_batch, times_of
+from onnxeval.ops.contrib._cache_times import Times, for_batch, times_of
 from onnxeval.ops.contrib._grouped import columns_of, grouped_heads, probabilities_of, rotated, seen_keys
 from onnxeval.ops.contrib._kv_cache import coding_of, joined_cache
 from onnxeval.ops.contrib._typed import FLOAT32, FLOATS, INT8, INT32, INT64, UINT8, microsoft_op
@@ -118,7 +118,7 @@ def group_query_attention(
         scores = softcap * np.tanh(scores / softcap)
     if operands.bias is not None:
         scores = scores + operands.bias
-    seen = operands.seen
+    seen = operands.seen(local_window_size, causal)
     probabilities = probabilities_of(scores, seen, head_sink, smooth_softmax)
     y = join_heads(weighted(probabilities, operands.values)).astype(query.dtype)
     if qk_output not in (0, 1, 2):
@@ -126,7 +126,7 @@ def group_query_attention(
     if not qk_output:
         return y, *operands.present
     stage = np.where(seen, scores if qk_output == 1 else probabilities, np.float32(0)).astype(query.dtype)
-    return y, *operands.present, _by_position(stage, operands.positions, operands.valid, operands.total, allocate)
+    return y, *operands.present, _by_position(stage, operands.positions, operands.valid, operands.times.total, allocate)
 
 
 class GroupedOperands(NamedTuple):
@@ -136,11 +136,14 @@ class GroupedOperands(NamedTuple):
     keys: Tensor
     values: Tensor
     bias: Tensor | None  # (batch or 1, heads or 1, queries, columns), added to the scores
-    seen: Tensor  # (batch, 1, queries, columns): whether a query sees a key
     present: tuple[Tensor, Tensor]
     positions: Tensor  # (batch, columns) of the tokens, and whether there is one
     valid: Tensor
-    total: int
+    times: Times
+
+    def seen(self, window: int, causal: int) -> Tensor:
+        """(batch, 1, queries, columns): whether a query sees a key."""
+        return seen_keys(self.times, self.positions, self.valid, self.q.shape[2], window, causal)
 
 
 def grouped_operands(
@@ -202,6 +205,8 @@ def grouped_operands(
     if do_rotary:
         q, k = (rotated(x, cos_cache, sin_cache, position_ids, times, rotary_interleaved) for x in (q, k))
     columns, present = [], []
+    # The present begins with all columns then
+    is_even = not times.dropped.any() and len(set(times.kept.tolist())) < 2 and (times.new == k.shape[2]).all()
     for new, past, kind, unit, name in (
         (k, past_key, k_quant_type, k_scale, "past_key"),
         (v, past_value, v_quant_type, v_scale, "past_value"),
@@ -211,18 +216,21 @@ def grouped_operands(
         if past is not None and past.shape != (*coded.shape[:2], rows, coded.shape[3]):
             raise ValueError(f"{name} of shape {shape_text(past.shape)} does not continue in {shape_text(coded.shape)}")
         present.append(joined_cache(past, times.kept, coded, times.new, times.dropped, times.length, allocate))
-        if past is not None:
-            coded = np.concatenate([past[:, :, : times.kept.max(initial=0)], coded], axis=2)
+        longest = times.kept.max(initial=0)
+        if past is not None and is_even:
+            coded = present[-1][:, :, : longest + coded.shape[2]]
+        elif past is not None:
+            coded = np.concatenate([past[:, :, :longest], coded], axis=2)
         columns.append(coding.decoded(coded))
     keys, values = columns
     positions, valid = columns_of(times, keys.shape[2], k.shape[2])
-    keys, values = (np.where(valid[:, np.newaxis, :, np.newaxis], x, np.float32(0)) for x in (keys, values))
+    if not valid.all():
+        keys, values = (np.where(valid[:, np.newaxis, :, np.newaxis], x, np.float32(0)) for x in (keys, values))
     bias = None
     if attention_bias is not None:
         place = np.clip(positions, 0, times.total - 1)[:, np.newaxis, np.newaxis]
         bias = np.take_along_axis(checked_bias(attention_bias, (*q.shape[:3], times.total)), place, axis=3)
-    seen = seen_keys(times, positions, valid, q.shape[2], local_window_size, causal)
-    return GroupedOperands(q, keys, values, bias, seen, (present[0], present[1]), positions, valid, times.total)
+    return GroupedOperands(q, keys, values, bias, (present[0], present[1]), positions, valid, times)
 
 
 def _window(local: int, causal: int, sliding: int, past: Tensor | None) -> int | None:
