@@ -58,12 +58,14 @@ class Model:
     """An ONNX model, compiled on demand for the outputs asked for.
 
     ``inputs`` and ``outputs`` are what the graph declares, ``values`` the names of everything in the top-level
-    graph, ``warnings`` what a user should know though the model runs.
+    graph, ``warnings`` what a user should know though the model runs. With ``fast_math`` it runs on kernels that are
+    less exact where they are faster.
     """
 
-    def __init__(self, loaded: Loaded, registry: Registry = STANDARD) -> None:
+    def __init__(self, loaded: Loaded, registry: Registry = STANDARD, *, fast_math: bool = False) -> None:
         self.proto = loaded.proto
         self.source = loaded.source
+        self.fast_math = fast_math
         graph = self.proto.graph
         self._compiler = Compiler(self.proto, Files(loaded.folders, loaded.held), registry)
         initialized = set(constants_of(graph))
@@ -119,7 +121,7 @@ class Model:
                 self._refuse_unknown(names)
             with uncollected():
                 plan = self._compiler.compile(None if outputs is None else names, open_constants)
-                self._plans[key] = plan if reference else optimise(plan, Known(evaluate))
+                self._plans[key] = plan if reference else optimise(plan, Known(evaluate, fast_math=self.fast_math))
         return self._plans[key]
 
     def run(
@@ -219,9 +221,10 @@ def _declared(value: ValueInfoProto, *, optional: bool = False) -> Declared:
     return Declared(value.name, type_from(value.type) if value.HasField("type") else None, optional)
 
 
-def load(model: str | os.PathLike[str] | bytes | ModelProto) -> Model:
+def load(model: str | os.PathLike[str] | bytes | ModelProto, *, fast_math: bool = False) -> Model:
     """Load a model from a path, from the bytes of a file, or from a ModelProto.
 
+    With ``fast_math`` convolutions of 3x3 may lose a digit where that takes less time; the readable path does not.
     Heeds ONNXEVAL_NUM_THREADS (see `onnxeval.threads`), and lets the process keep freed memory (see `onnxeval.memory`).
     Raises ModelError where it is no model, or one whose graph
     contradicts itself.
@@ -229,4 +232,4 @@ def load(model: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     heed_environment()
     keep_freed_memory()
     with uncollected():
-        return Model(load_model(model))
+        return Model(load_model(model), fast_math=fast_math)

@@ -8,7 +8,7 @@ other types, other layouts, inputs that are wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
@@ -108,13 +108,16 @@ _MOST_OUTPUTS = 16
 
 #: Kernels -> how many of their results are rounded for 16-bit floats, see `replaces`.
 _ROUNDED: dict[Kernel, int] = {}
+#: Kernels whose replacements may be less exact -> what makes them, with ``fast_math``.
+_HEEDING: dict[Kernel, Callable[..., Kernel | None]] = {}
 
 
-def replaces(*kernels: Kernel, rounded: int = 0) -> Callable[[B], B]:
+def replaces(*kernels: Kernel, rounded: int = 0, heeds_fast_math: bool = False) -> Callable[[B], B]:
     """Let a function make the replacement of these kernels.
 
     What is made for float32 serves 16-bit floats too where the readable kernel computes with them in float32; and where
-    it does not, but that is as exact, the first results, ``rounded`` of them, being rounded.
+    it does not, but that is as exact, the first results, ``rounded`` of them, being rounded. A function that
+    ``heeds_fast_math`` takes ``fast_math=True`` where less exact results will do.
     """
 
     def register(binder: B) -> B:
@@ -123,16 +126,22 @@ def replaces(*kernels: Kernel, rounded: int = 0) -> Callable[[B], B]:
                 raise ValueError(f"{kernel.__name__} is replaced twice: {_BINDERS[kernel]} and {binder}")
             _BINDERS[kernel] = binder
         _ROUNDED.update(dict.fromkeys(kernels, rounded))
+        if heeds_fast_math:
+            _HEEDING.update(dict.fromkeys(kernels, binder))
         return binder
 
     return register
 
 
-def replacement(kernel: Kernel, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
-    """What runs faster in the place of a kernel; None where nothing does."""
+def replacement(
+    kernel: Kernel, constants: Sequence[Tensor | None], attributes: Mapping[str, Any], *, fast_math: bool = False
+) -> Kernel | None:
+    """What runs faster in the place of a kernel; None where nothing does. With ``fast_math`` it may be less exact."""
     binder = _binder_of(kernel)
     if binder is None or native() is None:
         return None
+    if fast_math and kernel in _HEEDING:
+        binder = partial(_HEEDING[kernel], fast_math=True)
     try:
         rounded = _MOST_OUTPUTS if is_in_float32(kernel) else _ROUNDED[kernel]
         if not rounded or any(x is not None and x.dtype == FLOAT32 for x in constants):

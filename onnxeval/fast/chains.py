@@ -36,6 +36,7 @@ class FusedHead:
         extras: Mapping[str, int],
         activation: Activation,
         length: int,
+        fast_math: bool,
     ) -> None:
         self.length = length
         self.sources = first.sources
@@ -46,7 +47,7 @@ class FusedHead:
         self.vectors = {} if bias is None else {"bias": bias.reshape(-1)}
         self.rank = 0 if bias is None else bias.ndim  # the least of the result
         known = [constants[source] if source >= 0 else None for source in first.sources]
-        self.product = product(known, first.attributes)
+        self.product = product(known, first.attributes, fast_math)
         self.activation = activation
         self.readable = first.kernel
 
@@ -63,7 +64,9 @@ class FusedHead:
         return self.readable(*values, **given) if result is None else result
 
 
-def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> FusedHead | None:
+def fused_head(
+    parts: Sequence[Part], constants: Sequence[Tensor | None], *, fast_math: bool = False
+) -> FusedHead | None:
     """The product that a chain begins with, and what goes with it of the rest; None where there is none."""
     first = parts[0]
     product = _product_of(first.kernel)
@@ -86,7 +89,7 @@ def fused_head(parts: Sequence[Part], constants: Sequence[Tensor | None]) -> Fus
             break
         extras[kind] = place
         length += 1
-    return FusedHead(first, product, constants, extras, activation, length)
+    return FusedHead(first, product, constants, extras, activation, length, fast_math)
 
 
 def _added(part: Part) -> int | None:

@@ -31,11 +31,14 @@ class Convolution:
 
     has_columns = False
 
-    def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None:
+    def __init__(
+        self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any], fast_math: bool = False
+    ) -> None:
         kernels = native()
         assert kernels is not None
         self.kernels = kernels
         self.attributes = attributes
+        self.fast_math = fast_math
         weights = constants[1]
         self.weights = weights if weights is not None and known_float32(weights) else None
         self.filters: tuple[Any, ...] | None = None
@@ -64,7 +67,7 @@ class Convolution:
             return None
         filters = self.filters
         if filters is None or w is not self.weights:
-            filters = layout.filters(self.kernels, w, self.attributes["group"])
+            filters = layout.filters(self.kernels, w, self.attributes["group"], fast_math=self.fast_math)
             if w is self.weights:
                 self.filters = filters
         bias = None if b is None else contiguous(b)
@@ -95,10 +98,10 @@ class Convolution:
 PRODUCTS = {conv: Convolution}
 
 
-@replaces(conv)
-def bind_conv(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel:
+@replaces(conv, heeds_fast_math=True)
+def bind_conv(constants: Sequence[Tensor | None], attributes: Mapping[str, Any], *, fast_math: bool = False) -> Kernel:
     """Conv by itself."""
-    convolution = Convolution(constants, attributes)
+    convolution = Convolution(constants, attributes, fast_math)
 
     @replayable
     def convolved(x: Tensor, w: Tensor, b: Tensor | None, *, allocate: Allocate, **given: Any) -> Tensor:

@@ -24,11 +24,14 @@ class Part(Protocol):
 
 
 class Product(Protocol):
-    """What computes a product, with something added and an activation: made for its constant inputs and attributes."""
+    """What computes a product, with something added and an activation: made for its constant inputs and attributes.
+
+    With ``fast_math`` it may be less exact.
+    """
 
     #: Whether its last axis are the columns of a matrix, to which a bias may be added.
     has_columns: bool
 
-    def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None: ...
+    def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any], fast_math: bool) -> None: ...
 
     def __call__(self, *inputs: Tensor | None, **given: Any) -> Tensor | None: ...

@@ -47,7 +47,7 @@ class MatrixProduct:
 
     has_columns = True
 
-    def __init__(self, constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> None:
+    def __init__(self, constants: Sequence[Tensor | None], *_: object) -> None:
         self.kernels = _kernels()
         self.width: int | None = None  # of packed weights
         weights = constants[1]
@@ -94,7 +94,7 @@ class GeneralProduct:
 
     has_columns = True
 
-    def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> None:
+    def __init__(self, constants: Sequence[Tensor | None], attributes: Mapping[str, Any], *_: object) -> None:
         self.kernels = _kernels()
         self.packed: _Constant | None = None
         weights = constants[1]

@@ -82,8 +82,10 @@ def _axis(window: Windows) -> _Axis | None:
     return _Axis(size, window.number, window.stride, window.dilation, taps, padding, first, places, begin, kernel)
 
 
-@replaces(conv_transpose)
-def bind_conv_transpose(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
+@replaces(conv_transpose, heeds_fast_math=True)
+def bind_conv_transpose(
+    constants: Sequence[Tensor | None], attributes: Mapping[str, Any], *, fast_math: bool = False
+) -> Kernel | None:
     """ConvTranspose."""
     kernels = native()
     assert kernels is not None
@@ -112,7 +114,7 @@ def bind_conv_transpose(constants: Sequence[Tensor | None], attributes: Mapping[
         strides = tuple(axis.stride for axis in axes)
         taps = layout.taps()
         if taps not in filters:
-            filters[taps] = layout.filters(kernels, _weights(weights, axes, group), group)
+            filters[taps] = layout.filters(kernels, _weights(weights, axes, group), group, fast_math=fast_math)
         maps = weights.shape[1] * group
         planes = math.prod(strides)
         bias = None if b is None else contiguous(b) if planes == 1 else np.repeat(b, planes)

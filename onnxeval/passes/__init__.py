@@ -65,6 +65,6 @@ def _throughout(plan: Plan, known: Known, passes: Sequence[Pass]) -> Plan:
         plan = rewrite(plan, known)
     if not any(step.subgraphs for step in plan.steps):
         return plan
-    inner = Known(known.evaluate)  # names mean something else inside
+    inner = Known(known.evaluate, fast_math=known.fast_math)  # names mean something else inside
     steps = tuple([with_bodies(step, lambda body: _throughout(body, inner, passes)) for step in plan.steps])
     return plan._replace(steps=steps)

@@ -21,10 +21,14 @@ Evaluate: TypeAlias = Callable[[Step, Mapping[str, Value]], tuple[Value, ...] | 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What passes may rely on beside the plan: ``types`` are exact, those of values of the plan and of its inputs."""
+    """What passes may rely on beside the plan: ``types`` are exact, those of values of the plan and of its inputs.
+
+    With ``fast_math`` they may use kernels that are less exact.
+    """
 
     evaluate: Evaluate
     types: Mapping[str, TensorType] = field(default_factory=dict)
+    fast_math: bool = False
 
     def type_of(self, name: str, constants: Mapping[str, Tensor]) -> TensorType | None:
         """The type and shape that a value is certain to have; None where it is not."""

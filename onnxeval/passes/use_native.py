@@ -24,25 +24,29 @@ if TYPE_CHECKING:
     from onnxeval.fast.elementwise import ElementChain
 
 
-def use_native(plan: Plan, _: Known) -> Plan:
+def use_native(plan: Plan, known: Known) -> Plan:
     """The plan with faster kernels; as it is where they are not built or turned off."""
-    return plan if native() is None else _swapped(plan, NOTHING)
+    return plan if native() is None else _swapped(plan, NOTHING, known.fast_math)
 
 
-def _swapped(plan: Plan, around: Mapping[str, Tensor]) -> Plan:
+def _swapped(plan: Plan, around: Mapping[str, Tensor], fast_math: bool) -> Plan:
     known = {**{name: around[name] for name in plan.captures if name in around}, **plan.constants}
-    steps = [with_bodies(_with_kernel(step, known), lambda body: _swapped(body, known)) for step in plan.steps]
+    steps = [
+        with_bodies(_with_kernel(step, known, fast_math), lambda body: _swapped(body, known, fast_math))
+        for step in plan.steps
+    ]
     return plan._replace(steps=tuple(steps))
 
 
-def _with_kernel(step: Step, known: Mapping[str, Tensor]) -> Step:
+def _with_kernel(step: Step, known: Mapping[str, Tensor], fast_math: bool) -> Step:
     if step.subgraphs:
         return step
+    constants = [known.get(name) for name in step.inputs]
     if isinstance(step.kernel, Chain):
-        return step.running(_with_quick_parts(step.kernel, [known.get(name) for name in step.inputs]))
+        return step.running(_with_quick_parts(step.kernel, constants, fast_math))
     guarded = step.kernel if isinstance(step.kernel, OverLastAxis) else None
     readable = step.kernel if guarded is None else guarded.kernel
-    kernel = replacement(readable, [known.get(name) for name in step.inputs], step.attributes)
+    kernel = replacement(readable, constants, step.attributes, fast_math=fast_math)
     if kernel is None:
         return step
     return step.running(kernel if guarded is None else replace(guarded, kernel=kernel))
@@ -75,12 +79,12 @@ class QuickChain:
         return self.chain.go_on(done, result, inputs, NOTHING if done else supplied)
 
 
-def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kernel:
+def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None], fast_math: bool) -> Kernel:
     # imported here, as they import kernels that most models do without
     from onnxeval.fast.chains import fused_head
     from onnxeval.fast.elementwise import element_chain
 
-    head = fused_head(chain.parts, constants)
+    head = fused_head(chain.parts, constants, fast_math=fast_math)
     done = 0 if head is None else head.length
     tail = element_chain(chain.parts, constants, done)
     parts = list(chain.parts)
@@ -90,7 +94,7 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None]) -> Kerne
         usual = _interrupting(plain) if plain is part.quick else plain
         is_own = plain is part.kernel and (tail is None or not done <= place < tail.stop)
         if is_own or not any(x is not None and x.dtype == np.float32 for x in known):
-            kernel = replacement(part.kernel, known, part.attributes)
+            kernel = replacement(part.kernel, known, part.attributes, fast_math=fast_math)
             if kernel is not None:
                 quick = kernel if is_replayable(kernel) else _interrupting(kernel)
                 usual = quick if is_own else or_else(quick, usual)

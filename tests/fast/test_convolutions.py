@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from fast.guarded import guarded
 from onnxeval.fast import replacement
+from onnxeval.fast.activations import IDENTITY, RELU, Activation, Kind
+from onnxeval.fast.convolutions import Convolution
 from onnxeval.ops.nn.conv import conv
 
 SIZES = [1, 2, 3, 5, 7, 8, 13, 14, 15, 16, 17, 28, 33, 56]
@@ -45,10 +47,15 @@ def drawn_case(data, rank):
     return x, w, b, attributes
 
 
-def assert_convolved(x, w, b, attributes, got):
+def in_float64(x, w, b, attributes):
+    """The convolution, and that of absolute values."""
     exact = [None if each is None else each.astype(float) for each in (x, w, b)]
-    wanted = conv(*exact, **attributes, allocate=np.empty)
-    scale = conv(*[None if each is None else abs(each) for each in exact], **attributes, allocate=np.empty)
+    absolute = [None if each is None else abs(each) for each in exact]
+    return [conv(*operands, **attributes, allocate=np.empty) for operands in (exact, absolute)]
+
+
+def assert_convolved(x, w, b, attributes, got):
+    wanted, scale = in_float64(x, w, b, attributes)
     assert got.dtype == np.float32
     assert got.shape == wanted.shape
     assert (np.abs(got - wanted) <= 2e-6 * scale + 1e-30).all()
@@ -108,10 +115,80 @@ def test_shapes_of_real_networks(tier, rng, shape, strides):
     assert_convolved(x, w, b, attributes, kernel(x, w, b, **attributes, allocate=np.empty))
 
 
+def drawn_large_tiles(data):
+    """Input, weights, bias and attributes of a convolution that F(4x4, 3x3) is quicker for."""
+    group = data.draw(st.sampled_from([1, 1, 2]))
+    channels = data.draw(st.sampled_from([16, 17, 24, 40]))
+    height, width = data.draw(st.sampled_from([(144, 1), (40, 4), (4, 36), (12, 12), (13, 15), (29, 17), (18, 66)]))
+    maps = data.draw(st.sampled_from([33, 40, 49] if height * width < 1600 else [16, 33]))
+    pads = [(data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))) for _ in range(2)]
+    sizes = [max(1, size + 2 - sum(pad)) for size, pad in zip((height, width), pads, strict=True)]
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    x = rng.standard_normal((data.draw(st.integers(1, 2)), channels * group, *sizes)).astype(np.float32)
+    w = rng.standard_normal((maps * group, channels, 3, 3)).astype(np.float32)
+    b = rng.standard_normal(maps * group).astype(np.float32) if data.draw(st.booleans()) else None
+    attributes = {"auto_pad": "NOTSET", "dilations": None, "group": group, "kernel_shape": None, "strides": None}
+    attributes["pads"] = tuple(begin for begin, _ in pads) + tuple(end for _, end in pads)
+    return x, w, b, attributes
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_large_tiles_of_any_size(tier, data):
+    """What is large beside an element counts for its error, too."""
+    x, w, b, attributes = drawn_large_tiles(data)
+    at_end = data.draw(st.booleans())
+    operands = [None if each is None else guarded(each, at_end=at_end) for each in (x, w, b)]
+    kernel = Convolution([None, operands[1], None], attributes, fast_math=True)
+
+    def allocate(shape, dtype):
+        return guarded(np.full(shape, np.nan, dtype), at_end=at_end)
+
+    exact, scale = in_float64(x, w, b, attributes)
+    residual = (
+        np.random.default_rng(0).standard_normal(exact.shape).astype(np.float32) if data.draw(st.booleans()) else None
+    )
+    activation = data.draw(st.sampled_from([IDENTITY, RELU, Activation(Kind.LEAKY_RELU, 0.25)]))
+    added = None if residual is None else guarded(residual, at_end=at_end)
+    got = kernel(*operands, allocate=allocate, residual=added, activation=activation)
+    wanted = exact if residual is None else exact + residual
+    if activation is not IDENTITY:
+        wanted = np.where(wanted < 0, activation.alpha * wanted, wanted)
+    assert np.abs(got - wanted).max() <= 2e-6 * scale.max()
+
+
+@pytest.mark.parametrize("sizes", [(144, 1), (12, 12), (18, 66)])
+def test_large_tiles_are_for_fast_math_alone(tier, rng, sizes):
+    x, w = (
+        rng.standard_normal((1, 32, *sizes)).astype(np.float32),
+        rng.standard_normal((40, 32, 3, 3)).astype(np.float32),
+    )
+    attributes = {"auto_pad": "SAME_UPPER", "dilations": None, "group": 1, "kernel_shape": None}
+    attributes.update(pads=None, strides=None)
+    exact, _ = in_float64(x, w, None, attributes)
+    kernels = [replacement(conv, [None, w, None], attributes, fast_math=fast_math) for fast_math in (False, True)]
+    usual, fast = (np.abs(k(x, w, None, **attributes, allocate=np.empty) - exact).max() for k in kernels)
+    assert usual <= 1e-6 * np.abs(exact).max()
+    assert usual < fast <= 5e-6 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("shape", ["1x1", "few pixels, 3x3", "3x3, wide", "7x7", "depthwise", "one channel"])
+def test_fast_math_changes_nothing_else(tier, rng, shape):
+    sizes, filters, group = SHAPES[shape]
+    x, w = rng.standard_normal(sizes).astype(np.float32), rng.standard_normal(filters).astype(np.float32)
+    attributes = {"auto_pad": "SAME_UPPER", "dilations": None, "group": group, "kernel_shape": None}
+    attributes.update(pads=None, strides=None)
+    kernels = [replacement(conv, [None, w, None], attributes, fast_math=fast_math) for fast_math in (False, True)]
+    np.testing.assert_array_equal(*[k(x, w, None, **attributes, allocate=np.empty) for k in kernels])
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("where", ["input", "weights"])
-@pytest.mark.parametrize(("sizes", "maps", "group"), [((12, 12), 20, 1), ((7, 7), 64, 1), ((12, 12), 16, 16)])
-def test_what_is_not_finite_spoils_nothing_beside_it(tier, rng, value, where, sizes, maps, group):
+@pytest.mark.parametrize(
+    ("sizes", "maps", "group", "fast_math"),
+    [((12, 12), 20, 1, False), ((7, 7), 64, 1, False), ((12, 12), 16, 16, False), ((12, 12), 40, 1, True)],
+)
+def test_what_is_not_finite_spoils_nothing_beside_it(tier, rng, value, where, sizes, maps, group, fast_math):
     """Nor does it vanish where it meets padding: zero times it is NaN."""
     x = rng.standard_normal((1, 16, *sizes)).astype(np.float32)
     w = rng.standard_normal((maps, 16 // group, 3, 3)).astype(np.float32)
@@ -121,7 +198,7 @@ def test_what_is_not_finite_spoils_nothing_beside_it(tier, rng, value, where, si
         w[2, 0, 0, 1] = value
     attributes = {"auto_pad": "SAME_UPPER", "dilations": None, "group": group, "kernel_shape": (3, 3)}
     attributes.update(pads=None, strides=None)
-    kernel = replacement(conv, [None, w, None], attributes)
+    kernel = replacement(conv, [None, w, None], attributes, fast_math=fast_math)
     with np.errstate(invalid="ignore"):
         got, wanted = (k(x, w, None, **attributes, allocate=np.empty) for k in (kernel, conv))
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(wanted))

@@ -11,18 +11,21 @@ typedef struct {
     Buffers held;
     const Py_buffer *w; /* (groups * maps, channels, taps y, taps x) */
     float *packed[METHODS];
-    int unusual; /* whether some are not finite */
+    int fast_math; /* whether less exact methods will do */
+    int unusual;   /* whether some are not finite */
 } Filters;
 
 static PyObject *filters_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(keywords)) {
     PyObject *object;
     long groups;
-    if (!PyArg_ParseTuple(arguments, "Ol", &object, &groups)) return NULL;
+    int fast_math = 0;
+    if (!PyArg_ParseTuple(arguments, "Ol|p", &object, &groups, &fast_math)) return NULL;
     Filters *self = (Filters *)PyType_GenericAlloc(type, 0);
     if (!self) return NULL;
     interrupt_recording();
     self->kernels = active;
     self->groups = groups;
+    self->fast_math = fast_math;
     self->w = take(&self->held, object, "f", 0, "the weights");
     if (self->w && (self->w->ndim != 4 || !count_of(self->w) || groups < 1 || self->w->shape[0] % groups)) {
         PyErr_SetString(PyExc_ValueError, "the weights have no four axes, hold nothing, or are no such number of groups");
@@ -40,7 +43,7 @@ static void filters_dealloc(Filters *self) {
 }
 
 static PyType_Slot filters_slots[] = {
-    {Py_tp_doc, (void *)"The weights of a convolution in so many groups, packed when they are first used."},
+    {Py_tp_doc, (void *)"The weights of a convolution in so many groups, packed when they are first used; for less exact methods, too."},
     {Py_tp_new, filters_new},
     {Py_tp_dealloc, filters_dealloc},
     {0, NULL},
@@ -58,7 +61,7 @@ Type FiltersType = {
 /* The weights as the method wants them, which may become another one; NULL with an exception where there is no memory. The
    GIL is held: nobody else packs them meanwhile. */
 static const float *weights_for(Filters *self, const Geometry *g, Method *method) {
-    if (self->unusual && (*method == BY_TILES || *method == BY_CHANNEL)) *method = BY_PIXELS;
+    if (self->unusual && (*method == BY_TILES || *method == BY_LARGE_TILES || *method == BY_CHANNEL)) *method = BY_PIXELS;
     if (!self->packed[*method]) {
         const size_t bytes = (self->kernels->packed_filters_floats(g, *method) * sizeof(float) + 63) / 64 * 64;
         float *packed = aligned_alloc(64, bytes ? bytes : 64);
@@ -162,7 +165,7 @@ static int take_convolution(Convolve *call, PyObject *const *arguments) {
     q->epilogue.residual = residual;
     q->x = x->buf;
     q->y = out->buf;
-    call->method = filters->kernels->choose_method(g);
+    call->method = filters->kernels->choose_method(g, filters->fast_math);
     q->weights = weights_for(filters, g, &call->method);
     return q->weights ? 0 : -1;
 }

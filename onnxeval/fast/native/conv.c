@@ -14,6 +14,8 @@
 #define LEAST_PIXELS (LANES > 8 ? 64 : 36)
 #define FEW_MAPS 32       /* that transforms are not worth where there are no MANY_PIXELS */
 #define MANY_PIXELS 400
+#define LARGE_TILES_PIXELS 144 /* that F(4x4) is quicker for than F(2x2) */
+#define LARGE_TILES_MANY 1600  /* where there are few maps */
 /* Multiplications that the same time goes into */
 #define PACK_WINDOWS 6.0  /* packing a vector of patches */
 #define PACK_PIXELS 1.5   /* or of an input that is one already */
@@ -125,12 +127,12 @@ int NAMED(convolve_by_pixels)(const Convolution *q) {
     return job.failed ? -1 : 0;
 }
 
-Method NAMED(choose_method)(const Geometry *g) {
+Method NAMED(choose_method)(const Geometry *g, int fast_math) {
     const long pixels = g->rows * g->columns, padded = CEIL_DIV(pixels, LANES) * LANES;
     if (g->channels == 1 && g->maps <= MOST_MAPS && g->taps_x <= MOST_TAPS) return BY_CHANNEL;
     if (g->taps_y == 3 && g->taps_x == 3 && g->stride_y == 1 && g->stride_x == 1 && g->dilation_y == 1 && g->dilation_x == 1 &&
         g->channels >= LEAST_CHANNELS && g->maps >= LEAST_CHANNELS && pixels >= LEAST_PIXELS && (g->maps > FEW_MAPS || pixels >= MANY_PIXELS))
-        return BY_TILES;
+        return fast_math && pixels >= (g->maps > FEW_MAPS ? LARGE_TILES_PIXELS : LARGE_TILES_MANY) ? BY_LARGE_TILES : BY_TILES;
     /* what a vector of results takes, in multiplications of vectors */
     const double depth = (double)(g->channels * g->taps_y * g->taps_x), maps = (double)g->maps;
     const double packing = !is_plain(g) ? PACK_WINDOWS : units_of(g) > RAW_UNITS ? PACK_PIXELS : 0;
@@ -140,16 +142,19 @@ Method NAMED(choose_method)(const Geometry *g) {
     return by_maps < by_pixels ? BY_MAPS : BY_PIXELS;
 }
 
+/* Of a square of results that is a tile; 0 where the method has none. */
+INLINE long tile_size(Method method) { return method == BY_TILES ? 2 : method == BY_LARGE_TILES ? 4 : 0; }
+
 size_t NAMED(packed_filters_floats)(const Geometry *g, Method method) {
     const long depth = g->channels * g->taps_y * g->taps_x;
-    if (method == BY_TILES) return NAMED(packed_tiles_floats)(g);
+    if (tile_size(method)) return NAMED(packed_tiles_floats)(g, tile_size(method));
     if (method == BY_MAPS) return (size_t)g->groups * NAMED(packed_matrix_floats)(depth, g->maps);
     return (size_t)(g->groups * g->maps * depth);
 }
 
 int NAMED(pack_filters)(float *packed, const float *w, const Geometry *g, Method method) {
     const long depth = g->channels * g->taps_y * g->taps_x, units = CEIL_DIV(g->maps, TILE_ROWS);
-    if (method == BY_TILES) return NAMED(pack_tiles)(packed, w, g);
+    if (tile_size(method)) return NAMED(pack_tiles)(packed, w, g, tile_size(method));
     if (method == BY_CHANNEL) return NAMED(pack_channels)(packed, w, g);
     for (long group = 0; group < g->groups; group++, w += g->maps * depth) {
         if (method == BY_MAPS) {
@@ -169,7 +174,8 @@ int NAMED(pack_filters)(float *packed, const float *w, const Geometry *g, Method
 int NAMED(convolve)(const Convolution *q, Method method) {
     switch (method) {
         case BY_CHANNEL: return NAMED(convolve_by_channel)(q);
-        case BY_TILES: return NAMED(convolve_by_tiles)(q);
+        case BY_TILES:
+        case BY_LARGE_TILES: return NAMED(convolve_by_tiles)(q, tile_size(method));
         case BY_MAPS: return NAMED(convolve_by_maps)(q);
         default: return NAMED(convolve_by_pixels)(q);
     }

@@ -67,10 +67,11 @@ typedef struct {
 
 /* How a convolution goes about it; each has its own layout of weights (groups * maps, channels, taps_y, taps_x). */
 typedef enum {
-    BY_PIXELS,  /* pixels in the lanes of a vector: products of weights and patches of the input */
-    BY_MAPS,    /* maps in the lanes: windows read the input where it lies */
-    BY_TILES,   /* Winograd's F(2x2, 3x3) */
-    BY_CHANNEL, /* one channel a group: no product at all; weights as they are */
+    BY_PIXELS,      /* pixels in the lanes of a vector: products of weights and patches of the input */
+    BY_MAPS,        /* maps in the lanes: windows read the input where it lies */
+    BY_TILES,       /* Winograd's F(2x2, 3x3) */
+    BY_LARGE_TILES, /* F(4x4, 3x3): quicker and less exact */
+    BY_CHANNEL,     /* one channel a group: no product at all; weights as they are */
     METHODS
 } Method;
 
@@ -343,7 +344,7 @@ typedef struct {
     int (*multiply)(const Product *);
     size_t (*packed_matrix_floats)(long k, long n);
     void (*pack_matrix)(float *packed, const float *b, ptrdiff_t b_step, ptrdiff_t b_column, long k, long n);
-    Method (*choose_method)(const Geometry *);
+    Method (*choose_method)(const Geometry *, int fast_math); /* fast_math: whether a less exact one will do */
     size_t (*packed_filters_floats)(const Geometry *, Method);
     /* 0; 1 where another method must do it, BY_PIXELS, as something is not finite; -1 where there is not enough memory. */
     int (*pack_filters)(float *packed, const float *w, const Geometry *, Method);

@@ -62,14 +62,15 @@ void NAMED(run_lines)(const Lines *);
 void NAMED(resample)(const Resampling *);
 int NAMED(attend)(const Attention *);
 
-Method NAMED(choose_method)(const Geometry *);
+Method NAMED(choose_method)(const Geometry *, int fast_math);
 size_t NAMED(packed_filters_floats)(const Geometry *, Method);
 int NAMED(pack_filters)(float *packed, const float *w, const Geometry *, Method);
 int NAMED(convolve)(const Convolution *, Method);
-size_t NAMED(packed_tiles_floats)(const Geometry *);
-int NAMED(pack_tiles)(float *packed, const float *w, const Geometry *);
+/* size: of the square of results that is a tile, 2 or 4 */
+size_t NAMED(packed_tiles_floats)(const Geometry *, long size);
+int NAMED(pack_tiles)(float *packed, const float *w, const Geometry *, long size);
 int NAMED(pack_channels)(float *packed, const float *w, const Geometry *);
-int NAMED(convolve_by_tiles)(const Convolution *);
+int NAMED(convolve_by_tiles)(const Convolution *, long size);
 int NAMED(convolve_by_pixels)(const Convolution *);
 int NAMED(convolve_by_maps)(const Convolution *);
 /* Where each tap of that many is on the input, on the axis of the lanes, is kept for all rows of a plane. */

@@ -1,5 +1,6 @@
-/* Convolutions of 3x3 with stride 1 by Winograd's F(2x2, 3x3): each tile of 2x2 results from a 4x4 part of the input takes
-   16 products instead of 36. Tiles lie in the lanes of a vector.
+/* Convolutions of 3x3 with stride 1 by Winograd's F(2x2, 3x3) and F(4x4, 3x3): each tile of size x size results from a part
+   of the input that is two wider and higher takes as many products as that has elements, instead of 9 a result. Tiles lie in
+   the lanes of a vector.
 
    An element that is not finite would spoil the results beside those that it belongs to: where one is met, the convolution
    is left to another method. */
@@ -9,96 +10,159 @@
 #include "pool.h"
 #include "tier.h"
 
-#define POINTS 16
+#define MOST_SIZE 4
+#define MOST_SIDE (MOST_SIZE + 2) /* of what a tile sees */
 #define CHUNK_UNITS 4       /* blocks of maps between two transforms */
 #define DEPTH 128           /* channels of a sum: longer ones lose more than an untransformed one does */
 #define BLOCK_FLOATS 131072 /* of a transformed input that stays in the second cache */
 
-typedef struct {
+/* The polynomials of F(4x4) are interpolated at 0, NEAR, -NEAR, FAR, -FAR and infinity. Those at 0, 1, -1, 2, -2 lose four
+   times as much; squares and the product of these are exact. */
+#define NEAR 0.70710678118654752440
+#define FAR 1.41421356237309504880
+
+typedef struct Job Job;
+typedef float InputTransform(const Job *, const float *x, float *to, long width, long first, long last);
+typedef void OutputTransform(const Job *, const float *sums, ptrdiff_t point, float *y, const float *residual, float bias, long tile, long count);
+
+struct Job {
     const Convolution *q;
+    long size;
+    InputTransform *transform_input;
+    OutputTransform *transform_output;
     long across, tiles; /* tiles of a row of an image, tiles of an image */
     long panels, parts, units, unit_parts;
     _Atomic int failed, unusual;
-} Job;
+};
 
-size_t NAMED(packed_tiles_floats)(const Geometry *g) { return (size_t)(POINTS * g->groups * g->maps * g->channels); }
+INLINE long points_of(long size) { return (size + 2) * (size + 2); }
+
+/* From one point to the next, of `rows` of `width`: a multiple of a page would leave them few lines of the first cache. */
+INLINE long point_step(long rows, long width) { return rows * width + 16; }
+
+size_t NAMED(packed_tiles_floats)(const Geometry *g, long size) {
+    return (size_t)(points_of(size) * g->groups * g->maps * g->channels);
+}
+
+/* G w of three weights that are `step` apart. */
+static void transform_weights(double *to, const double *w, long step, long size) {
+    const double a = w[0], b = w[step], c = w[2 * step];
+    to[0] = a;
+    if (size == 2) {
+        to[1] = 0.5 * (a + b + c);
+        to[2] = 0.5 * (a - b + c);
+    } else {
+        to[1] = (a + NEAR * b + 0.5 * c) / -1.5;
+        to[2] = (a - NEAR * b + 0.5 * c) / -1.5;
+        to[3] = (a + FAR * b + 2 * c) / 6;
+        to[4] = (a - FAR * b + 2 * c) / 6;
+    }
+    to[size + 1] = c;
+}
 
 /* G w G' of each kernel, laid out (group, point, block of maps, channel, map of the block). 1 where one is not finite. */
-int NAMED(pack_tiles)(float *packed, const float *w, const Geometry *g) {
-    const long units = CEIL_DIV(g->maps, TILE_ROWS), matrix = g->maps * g->channels;
+int NAMED(pack_tiles)(float *packed, const float *w, const Geometry *g, long size) {
+    const long units = CEIL_DIV(g->maps, TILE_ROWS), matrix = g->maps * g->channels, side = size + 2;
     float spoilt = 0;
-    for (long group = 0; group < g->groups; group++, packed += POINTS * matrix)
+    for (long group = 0; group < g->groups; group++, packed += side * side * matrix)
         for (long unit = 0; unit < units; unit++) {
             const long first = g->maps * unit / units, maps = g->maps * (unit + 1) / units - first;
             for (long map = 0; map < maps; map++)
                 for (long c = 0; c < g->channels; c++) {
                     const float *each = w + ((group * g->maps + first + map) * g->channels + c) * 9;
-                    double rows[4][3];
-                    for (int j = 0; j < 3; j++) {
-                        const double a = each[j], b = each[3 + j], d = each[6 + j];
-                        rows[0][j] = a;
-                        rows[1][j] = 0.5 * (a + b + d);
-                        rows[2][j] = 0.5 * (a - b + d);
-                        rows[3][j] = d;
-                    }
+                    double taps[9], columns[3 * MOST_SIDE], points[MOST_SIDE];
+                    for (int i = 0; i < 9; i++) taps[i] = each[i];
+                    for (int j = 0; j < 3; j++) transform_weights(columns + MOST_SIDE * j, taps + j, 3, size);
                     float *to = packed + (first * g->channels + c * maps + map);
-                    for (int i = 0; i < 4; i++, to += 4 * matrix) {
-                        const double a = rows[i][0], b = rows[i][1], d = rows[i][2];
-                        to[0] = (float)a;
-                        to[matrix] = (float)(0.5 * (a + b + d));
-                        to[2 * matrix] = (float)(0.5 * (a - b + d));
-                        to[3 * matrix] = (float)d;
-                        spoilt += 0 * to[0] + 0 * to[matrix] + 0 * to[2 * matrix] + 0 * to[3 * matrix];
+                    for (long i = 0; i < side; i++) {
+                        transform_weights(points, columns + i, MOST_SIDE, size);
+                        for (long j = 0; j < side; j++, to += matrix) {
+                            *to = (float)points[j];
+                            spoilt += 0 * *to;
+                        }
                     }
                 }
         }
     return spoilt != 0;
 }
 
-INLINE long ceil_half(long a) { return a > 0 ? (a + 1) / 2 : -(-a / 2); }
+/* B' d of a line of vectors that are `step` apart. */
+INLINE void transform_line(Vector *to, const Vector *d, const long step, const int size) {
+    if (size == 2) {
+        to[0] = d[0] - d[2 * step];
+        to[step] = d[step] + d[2 * step];
+        to[2 * step] = d[2 * step] - d[step];
+        to[3 * step] = d[step] - d[3 * step];
+    } else {
+        const Vector near_even = d[4 * step] - 2 * d[2 * step], near_odd = (float)NEAR * (d[3 * step] - 2 * d[step]);
+        const Vector far_even = d[4 * step] - 0.5f * d[2 * step], far_odd = (float)FAR * (d[3 * step] - 0.5f * d[step]);
+        to[0] = d[4 * step] - 2.5f * d[2 * step] + d[0];
+        to[step] = near_even + near_odd;
+        to[2 * step] = near_even - near_odd;
+        to[3 * step] = far_even + far_odd;
+        to[4 * step] = far_even - far_odd;
+        to[5 * step] = d[5 * step] - 2.5f * d[3 * step] + d[step];
+    }
+}
+
+/* Which lanes of what `load_tiles` reads are inside a row of `width`, of which `count` tiles see the part from `left` on. */
+INLINE void set_lanes(Lanes *lanes, long left, long width, long count, const int size) {
+    for (int k = 0; k < size + 2; k++) {
+        const long stride = size == 2 ? 2 : 1, some = size == 2 ? count : k < size ? LANES : 1;
+        const long at = left + (size == 2 ? k : MINIMUM(k, size) * LANES + (k > size));
+        const long from = MINIMUM(some, MAXIMUM(0, ceil_div(-at, stride)));
+        lanes[k] = lanes_of(stride, from, MAXIMUM(from, MINIMUM(some, ceil_div(width - at, stride))));
+    }
+}
+
+/* What tiles side by side see of a row: element j of each of them in vector j. */
+INLINE void load_tiles(Vector *d, const float *p, const Lanes *lanes, const int size) {
+    if (size == 2) {
+        UNROLL for (int j = 0; j < 4; j++) d[j] = load_set(p + j, 2, &lanes[j]);
+    } else {
+        Vector v[4];
+        UNROLL for (int k = 0; k < 4; k++) v[k] = load_set(p + k * LANES, 1, &lanes[k]);
+        const Vector even[2] = {even_of(v[0], v[1]), even_of(v[2], v[3])}, odd[2] = {odd_of(v[0], v[1]), odd_of(v[2], v[3])};
+        d[0] = even_of(even[0], even[1]);
+        d[1] = even_of(odd[0], odd[1]);
+        d[2] = odd_of(even[0], even[1]);
+        d[3] = odd_of(odd[0], odd[1]);
+        d[4] = shifted(d[0], load_set(p + 4 * LANES, 1, &lanes[4])); /* the first of the next tile */
+        d[5] = shifted(d[1], load_set(p + 4 * LANES + 1, 1, &lanes[5]));
+    }
+}
 
 /* B' d B of tiles first..last of one image, for all channels: (point, channel, tile of the panel). Anything but zero where
    one is not finite. */
-static float transform_input(const Job *job, const float *x, float *to, long width, long first, long last) {
+INLINE float transform_input(const Job *job, const float *x, float *to, long width, long first, long last, const int size) {
     const Geometry *g = &job->q->g;
-    const ptrdiff_t plane = g->height * g->width, point = g->channels * width;
+    const int side = size + 2;
+    const ptrdiff_t plane = g->height * g->width, point = point_step(g->channels, width);
     Vector spoilt = zero();
     for (long tile = first; tile < last;) {
         const long ty = tile / job->across, tx = tile % job->across;
         const long count = MINIMUM(MINIMUM(LANES, last - tile), job->across - tx);
-        const long top = 2 * ty - g->top, left = 2 * tx - g->left, room = width - (tile - first);
-        Lanes lanes[4];
-        for (long j = 0; j < 4; j++) {
-            const long from = MINIMUM(count, MAXIMUM(0, ceil_half(-(left + j))));
-            lanes[j] = lanes_of(2, from, MAXIMUM(from, MINIMUM(count, ceil_half(g->width - (left + j)))));
-        }
+        const long top = size * ty - g->top, left = size * tx - g->left, room = width - (tile - first);
+        Lanes lanes[MOST_SIDE];
+        set_lanes(lanes, left, g->width, count, size);
         const float *source = x + top * g->width + left;
         float *target = to + (tile - first);
         for (long c = 0; c < g->channels; c++, source += plane, target += width) {
-            Vector d[4][4], t[4][4];
-            UNROLL for (int i = 0; i < 4; i++) {
-                const int seen = top + i >= 0 && top + i < g->height;
-                UNROLL for (int j = 0; j < 4; j++)
-                    d[i][j] = seen ? load_set(source + i * g->width + j, 2, &lanes[j]) : zero();
-            }
-            UNROLL for (int j = 0; j < 4; j++) {
-                t[0][j] = d[0][j] - d[2][j];
-                t[1][j] = d[1][j] + d[2][j];
-                t[2][j] = d[2][j] - d[1][j];
-                t[3][j] = d[1][j] - d[3][j];
-            }
-            UNROLL for (int i = 0; i < 4; i++) {
-                d[i][0] = t[i][0] - t[i][2];
-                d[i][1] = t[i][1] + t[i][2];
-                d[i][2] = t[i][2] - t[i][1];
-                d[i][3] = t[i][1] - t[i][3];
-            }
-            UNROLL for (int i = 0; i < 4; i++) UNROLL for (int j = 0; j < 4; j++) {
-                spoilt += d[i][j] * zero();
-                if (room >= LANES)
-                    store(target + (4 * i + j) * point, d[i][j]); /* what is too much, the next tiles write over */
+            Vector d[MOST_SIDE * MOST_SIDE], t[MOST_SIDE * MOST_SIDE];
+            UNROLL for (int i = 0; i < side; i++) {
+                if (top + i >= 0 && top + i < g->height)
+                    load_tiles(d + side * i, source + i * g->width, lanes, size);
                 else
-                    store_first(target + (4 * i + j) * point, d[i][j], MINIMUM(room, count));
+                    UNROLL for (int j = 0; j < side; j++) d[side * i + j] = zero();
+            }
+            UNROLL for (int j = 0; j < side; j++) transform_line(t + j, d + j, side, size);
+            UNROLL for (int i = 0; i < side; i++) transform_line(d + side * i, t + side * i, 1, size);
+            UNROLL for (int i = 0; i < side * side; i++) {
+                spoilt += d[i] * zero();
+                if (room >= LANES)
+                    store(target + i * point, d[i]); /* what is too much, the next tiles write over */
+                else
+                    store_first(target + i * point, d[i], MINIMUM(room, count));
             }
         }
         tile += count;
@@ -107,51 +171,80 @@ static float transform_input(const Job *job, const float *x, float *to, long wid
 }
 
 /* Elements of a and b in turn. */
-INLINE void interleave(float *to, Vector a, Vector b) {
+INLINE void interleave(Vector *to, Vector a, Vector b) {
 #if defined(__AVX512F__)
     const Integers low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
-    store(to, (Vector)_mm512_permutex2var_ps((__m512)a, (__m512i)low, (__m512)b));
-    store(to + LANES, (Vector)_mm512_permutex2var_ps((__m512)a, (__m512i)(low + 8), (__m512)b));
+    to[0] = (Vector)_mm512_permutex2var_ps((__m512)a, (__m512i)low, (__m512)b);
+    to[1] = (Vector)_mm512_permutex2var_ps((__m512)a, (__m512i)(low + 8), (__m512)b);
 #elif defined(__AVX2__)
     __m256 low = _mm256_unpacklo_ps((__m256)a, (__m256)b), high = _mm256_unpackhi_ps((__m256)a, (__m256)b);
-    store(to, (Vector)_mm256_permute2f128_ps(low, high, 0x20));
-    store(to + LANES, (Vector)_mm256_permute2f128_ps(low, high, 0x31));
+    to[0] = (Vector)_mm256_permute2f128_ps(low, high, 0x20);
+    to[1] = (Vector)_mm256_permute2f128_ps(low, high, 0x31);
+#elif defined(__SSE2__)
+    to[0] = (Vector)_mm_unpacklo_ps((__m128)a, (__m128)b);
+    to[1] = (Vector)_mm_unpackhi_ps((__m128)a, (__m128)b);
 #else
-    for (int lane = 0; lane < LANES; lane++) {
-        to[2 * lane] = a[lane];
-        to[2 * lane + 1] = b[lane];
-    }
+    to[0] = (Vector){a[0], b[0], a[1], b[1]};
+    to[1] = (Vector){a[2], b[2], a[3], b[3]};
 #endif
 }
 
+/* A' m of a line of vectors that are `step` apart. */
+INLINE void transform_sums(Vector *y, const Vector *m, const long step, const int size) {
+    if (size == 2) {
+        y[0] = m[0] + m[step] + m[2 * step];
+        y[1] = m[step] - m[2 * step] - m[3 * step];
+    } else {
+        const Vector near_even = m[step] + m[2 * step], near_odd = (float)NEAR * (m[step] - m[2 * step]);
+        const Vector far_even = m[3 * step] + m[4 * step], far_odd = (float)FAR * (m[3 * step] - m[4 * step]);
+        y[0] = m[0] + near_even + far_even;
+        y[1] = near_odd + far_odd;
+        y[2] = 0.5f * near_even + 2 * far_even;
+        y[3] = 0.5f * near_odd + 2 * far_odd + m[5 * step];
+    }
+}
+
 /* A' m A of `count` tiles from the `at`th of a panel on, and from tile `tile` of an image on, into the plane of one map. */
-static void transform_output(const Job *job, const float *sums, ptrdiff_t point, float *y, const float *residual, float bias,
-                             long tile, long count) {
+INLINE void transform_output(const Job *job, const float *sums, ptrdiff_t point, float *y, const float *residual, float bias,
+                             long tile, long count, const int size) {
     const Geometry *g = &job->q->g;
+    const int side = size + 2;
     const Activation *how = &job->q->epilogue.activation;
     const int clips = how->kind == CLIP;
     const Vector lowest = all(clips ? how->alpha : -INFINITY), highest = all(clips ? how->beta : INFINITY), shift = all(bias);
-    Vector m[4][4], t[2][4];
-    UNROLL for (int i = 0; i < 4; i++) UNROLL for (int j = 0; j < 4; j++) m[i][j] = load(sums + (4 * i + j) * point);
-    UNROLL for (int j = 0; j < 4; j++) {
-        t[0][j] = m[0][j] + m[1][j] + m[2][j];
-        t[1][j] = m[1][j] - m[2][j] - m[3][j];
+    Vector columns[MOST_SIDE * MOST_SIZE]; /* of a tile: (side, size) */
+    UNROLL for (int j = 0; j < side; j++) {
+        Vector m[MOST_SIDE];
+        UNROLL for (int i = 0; i < side; i++) m[i] = load(sums + (side * i + j) * point);
+        transform_sums(columns + size * j, m, 1, size);
     }
-    float rows[2][2 * LANES];
-    UNROLL for (int i = 0; i < 2; i++)
-        interleave(rows[i], t[i][0] + t[i][1] + t[i][2] + shift, t[i][1] - t[i][2] - t[i][3] + shift);
+    float rows[MOST_SIZE][MOST_SIZE * LANES];
+    UNROLL for (int i = 0; i < size; i++) {
+        Vector each[MOST_SIZE], pairs[MOST_SIZE], turns[MOST_SIZE];
+        transform_sums(each, columns + i, size, size);
+        UNROLL for (int j = 0; j < size; j++) each[j] += shift;
+        if (size == 2) {
+            interleave(turns, each[0], each[1]);
+        } else {
+            interleave(pairs, each[0], each[2]);
+            interleave(pairs + 2, each[1], each[3]);
+            interleave(turns, pairs[0], pairs[2]);
+            interleave(turns + 2, pairs[1], pairs[3]);
+        }
+        UNROLL for (int j = 0; j < size; j++) store(rows[i] + j * LANES, turns[j]);
+    }
     for (long done = 0; done < count;) {
         const long ty = (tile + done) / job->across, tx = (tile + done) % job->across;
-        const long run = MINIMUM(count - done, job->across - tx), columns = MINIMUM(2 * run, g->columns - 2 * tx);
-        for (int i = 0; i < 2 && 2 * ty + i < g->rows; i++) {
-            const ptrdiff_t at = (2 * ty + i) * g->columns + 2 * tx;
-            for (long j = 0; j < columns; j += LANES) {
-                const long lanes = MINIMUM(LANES, columns - j);
-                Vector v = load_first(rows[i] + 2 * done + j, lanes);
+        const long run = MINIMUM(count - done, job->across - tx), columns_left = MINIMUM(size * run, g->columns - size * tx);
+        for (int i = 0; i < size && size * ty + i < g->rows; i++) {
+            const ptrdiff_t at = (size * ty + i) * g->columns + size * tx;
+            for (long j = 0; j < columns_left; j += LANES) {
+                const long lanes = MINIMUM(LANES, columns_left - j);
+                Vector v = load_first(rows[i] + size * done + j, lanes);
                 if (residual) v += load_first(residual + at + j, lanes);
                 store_first(y + at + j, smaller(highest, larger(lowest, v)), lanes);
             }
-            if (!clips) NAMED(activate)(how, y + at, y + at, columns);
+            if (!clips) NAMED(activate)(how, y + at, y + at, columns_left);
         }
         done += run;
     }
@@ -159,6 +252,7 @@ static void transform_output(const Job *job, const float *sums, ptrdiff_t point,
 
 static void tiles_task(void *context, long ticket) {
     Job *job = context;
+    const long points = points_of(job->size);
     const Convolution *q = job->q;
     const Geometry *g = &q->g;
     const long maps_part = ticket % job->unit_parts, part = ticket / job->unit_parts % job->parts;
@@ -167,10 +261,10 @@ static void tiles_task(void *context, long ticket) {
     const long panel0 = job->panels * part / job->parts, panel1 = job->panels * (part + 1) / job->parts;
     const long matrix = g->maps * g->channels, pixels = g->rows * g->columns;
     const float *x = q->x + (image * g->groups + group) * g->channels * g->height * g->width;
-    const float *weights = q->weights + group * POINTS * matrix;
-    const size_t room = (size_t)(POINTS * g->channels * PANEL);
+    const float *weights = q->weights + group * points * matrix;
+    const size_t room = (size_t)(points * point_step(g->channels, PANEL));
     float *input = scratch(SCRATCH_PANELS, room * (size_t)(panel1 - panel0));
-    float *sums = scratch(SCRATCH_TILES, POINTS * CHUNK_UNITS * TILE_ROWS * PANEL);
+    float *sums = scratch(SCRATCH_TILES, (size_t)(points * point_step(CHUNK_UNITS * TILE_ROWS, PANEL)));
     if (!input || !sums) {
         job->failed = 1;
         return;
@@ -178,7 +272,7 @@ static void tiles_task(void *context, long ticket) {
     for (long panel = panel0; panel < panel1; panel++) {
         const long first = vectors * panel / job->panels * LANES, last = MINIMUM(job->tiles, vectors * (panel + 1) / job->panels * LANES);
         if (job->unusual) return;
-        if (transform_input(job, x, input + (size_t)(panel - panel0) * room, CEIL_DIV(last - first, LANES) * LANES, first, last) != 0) {
+        if (job->transform_input(job, x, input + (size_t)(panel - panel0) * room, CEIL_DIV(last - first, LANES) * LANES, first, last) != 0) {
             job->unusual = 1;
             return;
         }
@@ -190,13 +284,13 @@ static void tiles_task(void *context, long ticket) {
         for (long panel = panel0; panel < panel1; panel++) {
             const long first = vectors * panel / job->panels * LANES, last = MINIMUM(job->tiles, vectors * (panel + 1) / job->panels * LANES);
             const long width = CEIL_DIV(last - first, LANES) * LANES;
-            for (long point = 0; point < POINTS; point++)
+            for (long point = 0; point < points; point++)
                 for (long each = unit; each < stop; each++) {
                     const long map = g->maps * each / job->units, rows = g->maps * (each + 1) / job->units - map;
                     Tile t = {.a = weights + point * matrix + map * g->channels, .a_row = 1, .a_step = rows, .b_step = width,
                               .c_row = width, .columns = width};
-                    t.b = input + (size_t)(panel - panel0) * room + point * g->channels * width;
-                    t.c = sums + (point * maps + map - map0) * width;
+                    t.b = input + (size_t)(panel - panel0) * room + point * point_step(g->channels, width);
+                    t.c = sums + point * point_step(maps, width) + (map - map0) * width;
                     for (long from = 0; from < g->channels; from += DEPTH) {
                         t.depth = MINIMUM(DEPTH, g->channels - from);
                         t.accumulate = from > 0;
@@ -211,21 +305,35 @@ static void tiles_task(void *context, long ticket) {
                 const float bias = q->epilogue.row_bias ? q->epilogue.row_bias[channel] : 0;
                 const float *residual = q->epilogue.residual ? q->epilogue.residual + at : NULL;
                 for (long tile = first; tile < last; tile += LANES)
-                    transform_output(job, sums + map * width + (tile - first), maps * width, q->y + at, residual, bias, tile,
+                    job->transform_output(job, sums + map * width + (tile - first), point_step(maps, width), q->y + at, residual, bias, tile,
                                      MINIMUM(LANES, last - tile));
             }
         }
     }
 }
 
-int NAMED(convolve_by_tiles)(const Convolution *q) {
+#define TRANSFORMS(size) \
+    static float transform_input_##size(const Job *job, const float *x, float *to, long width, long first, long last) { \
+        return transform_input(job, x, to, width, first, last, size); \
+    } \
+    static void transform_output_##size(const Job *job, const float *sums, ptrdiff_t point, float *y, const float *residual, \
+                                        float bias, long tile, long count) { \
+        transform_output(job, sums, point, y, residual, bias, tile, count, size); \
+    }
+
+TRANSFORMS(2)
+TRANSFORMS(4)
+
+int NAMED(convolve_by_tiles)(const Convolution *q, long size) {
     const Geometry *g = &q->g;
-    Job job = {.q = q, .across = CEIL_DIV(g->columns, 2)};
-    job.tiles = job.across * CEIL_DIV(g->rows, 2);
+    Job job = {.q = q, .size = size, .across = CEIL_DIV(g->columns, size)};
+    job.transform_input = size == 2 ? transform_input_2 : transform_input_4;
+    job.transform_output = size == 2 ? transform_output_2 : transform_output_4;
+    job.tiles = job.across * CEIL_DIV(g->rows, size);
     job.panels = CEIL_DIV(CEIL_DIV(job.tiles, LANES), TILE_VECTORS);
     job.units = CEIL_DIV(g->maps, TILE_ROWS);
     const long images = g->batch * g->groups, threads = pool_threads();
-    const long together = MAXIMUM(1, BLOCK_FLOATS / (POINTS * g->channels * PANEL));
+    const long together = MAXIMUM(1, BLOCK_FLOATS / (points_of(size) * g->channels * PANEL));
     job.parts = CEIL_DIV(job.panels, together);
     job.unit_parts = 1;
     if (threads > 1) {
