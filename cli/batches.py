@@ -121,6 +121,7 @@ def run_batch(
         seed,
         reference,
         tuple(map(os.path.abspath, kernel_files(ctx))),
+        model.fast_math,
     )
     first = Here(model, work).run(0, 1)
     columns = [_column(place, name, work.count, first[name][0]) for name in outputs]
@@ -311,6 +312,7 @@ def _results(place: Path, columns: list[Column], work: Work, fixed: Mapping[str,
         "fixed": {name: hashlib.sha256(repr(value).encode()).hexdigest() for name, value in fixed.items()},
         "seed": work.seed,
         "reference": work.reference,
+        "fast_math": work.fast_math,
     }
     return Results(journal, columns, identity, blocks)
 

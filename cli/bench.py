@@ -12,7 +12,7 @@ import click
 from onnxeval.errors import OutputError
 
 from . import screen
-from .options import FILE, input_option, kernel_files, kernels_option, threads_option
+from .options import FILE, fast_math_option, input_option, kernel_files, kernels_option, threads_option
 from .printing import tell_notes
 from .reading import reading, reading_options
 
@@ -61,6 +61,7 @@ _DISTURBING = 0.2
     help="How to print: for people, or JSON.",
 )
 @reading_options
+@fast_math_option
 @kernels_option
 @threads_option
 @click.pass_context
@@ -73,6 +74,7 @@ def bench(
     cold: int,
     profile: bool,
     form: str,
+    fast_math: bool,
 ) -> None:
     """Measure how long MODEL takes to load and to run, and the memory it needs.
 
@@ -117,7 +119,7 @@ def bench(
             model,
             feeds,
             others,
-            Setting(seconds=seconds, cold=cold, profile=profile, kernels=kernel_files(ctx)),
+            Setting(seconds=seconds, cold=cold, profile=profile, kernels=kernel_files(ctx), fast_math=fast_math),
             feeds_path=_saved(feeds, loaded, Path(folder)) if cold else None,
             model_for_others=_readable_by_others(loaded, model, Path(folder)) if others else None,
         )

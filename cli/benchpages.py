@@ -86,7 +86,7 @@ def _figures(engines: Sequence[Measured]) -> Iterator[Line]:
 
 def called(measured: Measured) -> str:
     """An engine as a reader knows it."""
-    return _NAMES.get(measured.engine, measured.engine)
+    return _NAMES.get(measured.engine, measured.engine) + " --fast-math" * measured.fast_math
 
 
 def _started(part: str) -> Callable[[Measured], str]:
@@ -206,6 +206,7 @@ def form(model: str, feeds: Mapping[str, Value], report: Report) -> dict[str, An
         "model": model,
         "inputs": [{"name": name, "type": str(_type_of(value))} for name, value in feeds.items()],
         "threads": report.setting.threads,
+        "fast_math": report.setting.fast_math,
         "machine": {**facts(), "others": report.others},
         "engines": [_engine_form(ours, measured) for measured in report.engines],
     }

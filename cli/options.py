@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from . import screen
+
 #: A name that the shell completes as a file; whether there is one is ours to find out.
 FILE = click.Path(readable=False)
 
@@ -67,6 +69,25 @@ def threads_option(command: Callable[..., Any]) -> Callable[..., Any]:
         expose_value=False,
         help="Use so many threads, those of NumPy's BLAS included, instead of one for each processor.",
     )(command)
+
+
+def fast_math_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--fast-math`, handed on to `onnxeval.load`."""
+    return click.option(
+        "--fast-math",
+        is_flag=True,
+        callback=_tell_of_fast_math,
+        help="Let convolutions of 3x3 lose a digit where that takes less time.",
+    )(command)
+
+
+def _tell_of_fast_math(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> bool:
+    if asked and not ctx.resilient_parsing:
+        from onnxeval.fast.engine import native, status
+
+        if native() is None:
+            screen.tell(f"note: --fast-math changes nothing, compiled kernels: {status()}")
+    return asked
 
 
 def _govern(ctx: click.Context, _parameter: click.Parameter, count: int | None) -> None:

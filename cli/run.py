@@ -10,7 +10,7 @@ import click
 from . import screen
 from .batches import batch_options, is_batch, run_batch
 from .memory import kept_to_memory
-from .options import FILE, input_option, kernels_option, threads_option
+from .options import FILE, fast_math_option, input_option, kernels_option, threads_option
 from .outputs import choose_outputs, known_values, with_types
 from .printing import opened_target, tell_notes
 from .random import filled, given_sizes, random_options
@@ -71,6 +71,7 @@ _DIFFERS = 1
     "--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators and inputs repeat themselves."
 )
 @click.option("--reference", is_flag=True, help="Run each node by itself, by its readable kernel: nothing rewritten.")
+@fast_math_option
 @kernels_option
 @threads_option
 def run(
@@ -86,6 +87,7 @@ def run(
     drawn: bool,
     seed: int | None,
     reference: bool,
+    fast_math: bool,
 ) -> int:
     """Run MODEL (.onnx, .onnxtxt, .textproto or .json) and print its outputs: name, type, range and elements.
 
@@ -151,9 +153,11 @@ def run(
     ctx.with_resource(np.errstate(all="ignore"))
     if form == "json" and (drawn or save == "-"):
         raise click.UsageError(f"--format json and {'--show' if drawn else '--save -'} both write to standard output.")
+    if reference and fast_math:
+        raise click.UsageError("--reference and --fast-math do not go together.")
     batch = is_batch(ctx)
     target = None if save is None or batch else opened_target(save)
-    loaded = onnxeval.load(model)
+    loaded = onnxeval.load(model, fast_math=fast_math)
     chosen = choose_outputs(outputs, operators, loaded) if outputs or operators else None
     how = reading(ctx, seed, given_sizes(ctx))
     shown = [output.name for output in loaded.outputs] if chosen is None else chosen

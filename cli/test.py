@@ -9,7 +9,7 @@ import click
 from onnxeval.errors import InputError
 
 from . import screen
-from .options import FILE, kernel_files, kernels_option
+from .options import FILE, fast_math_option, kernel_files, kernels_option
 
 if TYPE_CHECKING:
     from onnxeval.comparing import Tolerance
@@ -50,6 +50,7 @@ _FAILED = 1
     show_default=True,
     help="How to print: a table for people, or JSON with every case.",
 )
+@fast_math_option
 @kernels_option
 @click.pass_context
 def test(
@@ -65,6 +66,7 @@ def test(
     max_ulp: int | None,
     junit: str | None,
     form: str,
+    fast_math: bool,
 ) -> None:
     """Run every model in PATH on each test data set beside it, and compare.
 
@@ -93,6 +95,8 @@ def test(
         raise click.UsageError("--suite takes no PATH." if paths else "Missing argument 'PATH', or --suite.")
     if only and not suite:
         raise click.UsageError("--only chooses among the cases of --suite.")
+    if fast_math and engine != _ENGINES[0]:
+        raise click.UsageError(f"--fast-math is for this engine, not for --engine {engine}.")
     from onnxeval.benchmark.measuring import require
     from onnxeval.comparing import Tolerance
     from onnxeval.testing.pool import run_jobs
@@ -105,6 +109,7 @@ def test(
     work = _of_suite(engine, only, tolerance) if suite else _of_paths(paths, tolerance)
     if not work:
         raise InputError("there is nothing to test" + (f": no case is called {' or '.join(only)}" if only else ""))
+    engine += " --fast-math" * fast_math
     outcomes = run_jobs(work, engine, jobs, timeout, kernel_files(ctx))
     found = _in_order(work, list(tracked(outcomes, len(work))))
     if junit is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -82,9 +83,9 @@ class _Task:
     """The work without its items, and a name by which a worker knows that it has the model already."""
 
     def __init__(self, work: Work) -> None:
-        self.work = Work(_travelling(work.model), {}, work.fixed, work.outputs, work.seed, work.reference, work.kernels)
+        self.work = replace(work, model=_travelling(work.model), items={})
         model = self.work.model if isinstance(self.work.model, bytes) else self.work.model.encode()
-        self.key = hashlib.sha256(model).hexdigest()
+        self.key = f"{hashlib.sha256(model).hexdigest()} {work.fast_math}"
 
 
 def _travelling(model: str | bytes) -> str | bytes:
@@ -103,7 +104,7 @@ def _model(key: str) -> Model:
     task = _TASKS[key]
     for path in task.work.kernels:
         load_file(path)
-    return load(task.work.model)
+    return load(task.work.model, fast_math=task.work.fast_math)
 
 
 def _run(task: _Task, inputs: Rows, start: int) -> Rows:

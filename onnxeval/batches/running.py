@@ -34,6 +34,7 @@ class Work:
     seed: int | None = None
     reference: bool = False
     kernels: tuple[str, ...] = ()
+    fast_math: bool = False
 
     @property
     def count(self) -> int:

@@ -16,7 +16,7 @@ class Server:
     def open(self, work: Work) -> None:
         for path in work.kernels:
             load_file(path)
-        self._runner = Here(load(work.model), work)
+        self._runner = Here(load(work.model, fast_math=work.fast_math), work)
 
     def run(self, start: int, stop: int) -> Rows:
         with np.errstate(all="ignore"):

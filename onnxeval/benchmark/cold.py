@@ -46,10 +46,11 @@ class Cold:
     peak_memory: int | None = None
 
 
-def own_command(model: str, feeds: str | None, kernels: Sequence[str] = ()) -> list[str]:
+def own_command(model: str, feeds: str | None, kernels: Sequence[str] = (), *, fast_math: bool = False) -> list[str]:
     """The command that runs a model once; ``feeds`` is a path that `onnxeval run --input` reads, None for no inputs."""
     given = ["--input", feeds] if feeds is not None else []
     given += [word for path in kernels for word in ("--ops", path)]
+    given += ["--fast-math"] * fast_math
     return [sys.executable, "-P", "-m", "onnxeval", "run", model, *given]
 
 

@@ -35,12 +35,15 @@ class Start:
 class Engine(ABC):
     """One engine, one model, one set of inputs."""
 
-    def start(self, model: str, feeds: bytes, threads: int, kernels: Sequence[str] = ()) -> Start:
+    def start(
+        self, model: str, feeds: bytes, threads: int, kernels: Sequence[str] = (), fast_math: bool = False
+    ) -> Start:
         """Import, load the model at this path, and run it once on the pickled feeds.
 
-        ``kernels`` are files of operators, for the engine of this package.
+        ``kernels`` are files of operators; they and ``fast_math`` are for the engine of this package.
         """
         self._kernels = kernels
+        self._fast_math = fast_math
         begin = perf_counter()
         version = self._import()
         imported = perf_counter()
@@ -115,7 +118,7 @@ class OnnxEval(Engine):
 
         for path in self._kernels:
             load_file(path)
-        self._model = onnxeval.load(model)
+        self._model = onnxeval.load(model, fast_math=self._fast_math)
         begin = perf_counter()
         self._model.plan(None, self._feeds)
         return perf_counter() - begin

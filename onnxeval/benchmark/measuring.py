@@ -40,7 +40,7 @@ class Setting:
 
     ``threads`` for each engine, by default those asked for or one for each processor; ``seconds`` of runs for each;
     ``cold`` whole processes of each at most, in about as many seconds; ``kernels`` are files for
-    `onnxeval.plugins.load_file`.
+    `onnxeval.plugins.load_file`. ``fast_math`` is for the engine of this package.
     """
 
     threads: int = field(default_factory=_threads)
@@ -48,6 +48,7 @@ class Setting:
     cold: int = 3
     profile: bool = False
     kernels: tuple[str, ...] = ()
+    fast_math: bool = False
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class Measured:
     """One engine. ``turns`` holds the seconds of each run, by turn; ``failure`` says why there are no more figures."""
 
     engine: str
+    fast_math: bool = False
     start: Start | None = None
     turns: list[list[float]] = field(default_factory=list)
     peak_memory: int | None = None
@@ -139,7 +141,7 @@ def measure(
     chosen = setting or Setting()
     bystanders = Bystanders()
     paths = {engine: str(model_for_others or model) for engine in others} | {OURS: str(model)}
-    engines = tuple(Measured(engine) for engine in dict.fromkeys((OURS, *others)))
+    engines = (Measured(OURS, chosen.fast_math), *map(Measured, dict.fromkeys(others)))
     with ExitStack() as stack:
         workers = [stack.enter_context(Worker(measured.engine, chosen.threads)) for measured in engines]
         pickled = pickle.dumps({name: _plain(value) for name, value in feeds.items()})
@@ -177,9 +179,9 @@ class _Session:
     def start(self, paths: Mapping[str, str], feeds: bytes) -> None:
         for measured, worker in list(self._standing):
             with _Failing(measured) as failing:
-                measured.start = worker.call(
-                    "start", paths[measured.engine], feeds, self._setting.threads, self._setting.kernels
-                )
+                chosen = self._setting
+                path = paths[measured.engine]
+                measured.start = worker.call("start", path, feeds, chosen.threads, chosen.kernels, measured.fast_math)
             if failing.failed:
                 self._standing.remove((measured, worker))
 
@@ -238,7 +240,7 @@ def _time_cold(
             for measured in list(standing):
                 path = paths[measured.engine]
                 command = (
-                    own_command(path, feeds_path, setting.kernels)
+                    own_command(path, feeds_path, setting.kernels, fast_math=measured.fast_math)
                     if measured.engine == OURS
                     else others_command(measured.engine, path, str(pickled), setting.threads)
                 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import onnxeval
 from onnxeval import threads
 from onnxeval.benchmark import measuring
 from onnxeval.benchmark.engines import ENGINES, ProfileReport, StepTime
@@ -278,6 +279,18 @@ class TestThreads:
         assert done.returncode == 2
         assert "ONNXEVAL_NUM_THREADS" in done.stderr
         assert "many" in done.stderr
+
+
+def test_fast_math_is_told(shell, monkeypatch):
+    asked = []
+    load = onnxeval.load
+    monkeypatch.setattr(onnxeval, "load", lambda model, fast_math=False: asked.append(fast_math) or load(model))
+    result = shell("bench", *SEVEN, "--vs", "reference", "--fast-math", *QUICK)
+    assert f"onnxeval --fast-math {onnxeval.__version__}  ReferenceEvaluator" in result.stdout
+    assert True in asked
+    content = json_of(shell("bench", *SEVEN, "--fast-math", "--format", "json", *QUICK))
+    assert content["fast_math"] is True
+    assert json_of(shell("bench", *SEVEN, "--format", "json", *QUICK))["fast_math"] is False
 
 
 def test_reference_runs_each_node_by_itself(shell, monkeypatch):
