@@ -85,6 +85,7 @@ def bench(
       onnxeval bench model.onnx -i x.npy --profile          where it goes
       onnxeval bench model.onnx -i x.npy --vs onnxruntime   and by others
       onnxeval bench model.onnx -i x.npy --vs reference --threads 1
+      onnxeval bench model.onnx -i x.npy --fast-math        less exact
       onnxeval bench model.onnx --format json | jq '.engines[0].median'
 
     Inputs are given as to `onnxeval run`. Those that are not given are made up where the model declares all their
