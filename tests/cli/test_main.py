@@ -119,7 +119,7 @@ def test_models_that_cannot_be_read(shell, tmp_path):
 
 
 def test_a_fault_of_ours_shows_its_traceback_and_asks_for_a_report(shell, model, monkeypatch):
-    def broken(path):
+    def broken(path, **_):
         raise KeyError("a bug")
 
     monkeypatch.setattr(onnxeval, "load", broken)
@@ -131,7 +131,7 @@ def test_a_fault_of_ours_shows_its_traceback_and_asks_for_a_report(shell, model,
 
 
 def test_an_interrupt(shell, model, monkeypatch):
-    def interrupted(path):
+    def interrupted(path, **_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(onnxeval, "load", interrupted)
