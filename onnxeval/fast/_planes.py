@@ -50,16 +50,24 @@ class Layout(NamedTuple):
     """
 
     counts: tuple[int, ...]  # of all windows
+    chosen: tuple[slice, ...] | None  # the elements of each axis that windows see; None for all
     outer: tuple[Windows, ...]
     plane: tuple[Windows, ...]  # one or two; two where there are outer ones
     geometry: tuple[int, ...]
 
     @classmethod
     def of(cls, windows: Sequence[Windows]) -> Layout:
-        """Neighbouring axes along which each window is one element become one, where there are more than two."""
+        """Of more than two axes, neighbouring ones along which each window is one element become one.
+
+        Elements that strides leave out are left out before.
+        """
         counts = tuple([axis.number for axis in windows])
-        axes = tuple(windows if len(windows) <= 2 else _merged(windows))
-        return cls(counts, axes[:-2], axes[-2:], geometry(axes[-2:]))
+        if len(windows) <= 2:
+            return cls(counts, None, (), tuple(windows), geometry(windows))
+        chosen = tuple([slice(None, None, axis.stride if _is_thinned(axis) else 1) for axis in windows])
+        seen = [_alone(axis.number) if _is_thinned(axis) else axis for axis in windows]
+        axes = tuple(_merged(seen))
+        return cls(counts, chosen if seen != list(windows) else None, axes[:-2], axes[-2:], geometry(axes[-2:]))
 
     def taps(self) -> tuple[int, ...]:
         """Of all axes. They tell what `filters` makes."""
@@ -90,7 +98,7 @@ class Layout(NamedTuple):
         allocate: Allocate,
     ) -> Tensor:
         """The convolution with `filters`, with a bias, a residual of its shape and an activation."""
-        x = contiguous(x)
+        x = contiguous(x if self.chosen is None else x[:, :, *self.chosen])
         result = allocate((len(x), maps, *self.counts), FLOAT32)
         counts = [axis.number for axis in self.plane]
         if not self.outer:
@@ -151,10 +159,19 @@ class Layout(NamedTuple):
             yield places, list(planes.reshape(n_parts, batch * math.prod(counts), -1, *sizes))
 
 
+def _is_thinned(axis: Windows) -> bool:
+    """Whether each window is one element, and not each element has one."""
+    return axis.kernel == 1 < axis.stride and not axis.begin and not axis.end
+
+
+def _alone(size: int) -> Windows:
+    """Windows of one element each."""
+    return Windows(size, kernel=1, stride=1, dilation=1, begin=0, end=0, number=size)
+
+
 def _merged(windows: Sequence[Windows]) -> Iterator[Windows]:
     for is_alone, axes in groupby(windows, Windows.is_each_element):
         if is_alone:
-            size = math.prod([axis.size for axis in axes])
-            yield Windows(size, kernel=1, stride=1, dilation=1, begin=0, end=0, number=size)
+            yield _alone(math.prod([axis.size for axis in axes]))
         else:
             yield from axes

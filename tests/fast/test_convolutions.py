@@ -182,6 +182,19 @@ def test_fast_math_changes_nothing_else(tier, rng, shape):
     np.testing.assert_array_equal(*[k(x, w, None, **attributes, allocate=np.empty) for k in kernels])
 
 
+@pytest.mark.parametrize("group", [1, 2, 6])
+@pytest.mark.parametrize("pads", [(1, 0, 0, 1, 0, 0), (1, 0, 0, 1, 0, 2)])
+@pytest.mark.parametrize("kernel_shape", [(3, 1, 1), (1, 1, 1)])
+def test_elements_that_strides_leave_out_of_three_axes(tier, rng, kernel_shape, pads, group):
+    w = rng.standard_normal((6, 6 // group, *kernel_shape)).astype(np.float32)
+    attributes = {"auto_pad": "NOTSET", "dilations": None, "group": group, "kernel_shape": None}
+    attributes.update(pads=pads, strides=(1, 2, 3))
+    kernel = replacement(conv, [None, w, None], attributes)
+    for sizes in [(4, 9, 11), (4, 8, 12), (1, 1, 1)]:
+        x = rng.standard_normal((2, 6, *sizes)).astype(np.float32)
+        assert_convolved(x, w, None, attributes, kernel(guarded(x), w, None, **attributes, allocate=np.empty))
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("where", ["input", "weights"])
 @pytest.mark.parametrize(
