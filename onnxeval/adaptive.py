@@ -1,7 +1,8 @@
 """Plans that adapt to inputs whose types and shapes come again: what follows from these alone is computed once.
 
 A run is watched: which values depend on types and shapes, and not on the numbers fed. The next run with the same gets
-a plan in which they are constants, and is watched in turn, until there is nothing more to win.
+a plan in which they are constants, and is watched in turn, until there is nothing more to win. From then on the
+sub-graphs of its steps adapt likewise, each to what it is called with.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ from onnxeval.dtypes import Tensor
 from onnxeval.executor import evaluate, execute, run_step
 from onnxeval.limits import Run
 from onnxeval.observe import unobserved
-from onnxeval.passes import Known, decided_by_shapes, specialise
+from onnxeval.passes import Known, decided_by_shapes, decided_by_types, specialise
 from onnxeval.plan import Plan, Step
-from onnxeval.replay import Replay, replay_of
+from onnxeval.replay import MOST_MEMORY, Replay, replay_of
 from onnxeval.tape import Tape
 from onnxeval.values import TensorType, Value
 
 #: For how many kinds of inputs a plan is kept, those that came last.
 _KEPT = 8
+
+#: Likewise of a sub-graph, and after how many calls of which none was like the one before it is not adapted any more.
+_KEPT_OF_BODIES = 4
+_MOST_CHANGES = 16
 
 #: Bytes of a value that is worth being a constant.
 _LARGEST = 1 << 16
@@ -43,9 +48,14 @@ class _Watched:
     is_replayed: bool = False  # whether it was tried to make one
     types: dict[str, TensorType] = field(default_factory=dict)
     values: dict[str, Tensor] = field(default_factory=dict)
+    typed: set[str] = field(default_factory=set)  # tensors of always the same element type, if not shape
 
     def note(self, step: Step, outputs: tuple[Value, ...]) -> None:
         """Take in what one step made."""
+        if decided_by_types(step, self.typed):
+            self.typed.update(
+                name for name, value in zip(step.outputs, outputs, strict=True) if name and type(value) is np.ndarray
+            )
         values_decided, shapes_decided = decided_by_shapes(step, self.values, self.types)
         if not shapes_decided:
             return
@@ -64,10 +74,17 @@ class _Watched:
 
 
 class Adaptive:
-    """A plan, and those made of it for kinds of inputs that came again."""
+    """A plan, and those made of it for kinds of inputs that came again.
 
-    def __init__(self, plan: Plan) -> None:
+    ``memory`` bounds what values may keep, in bytes. With ``by_types`` a kind does not tell single integers and truths
+    from others, as a loop counts in one.
+    """
+
+    def __init__(self, plan: Plan, *, memory: int = MOST_MEMORY, kept: int = _KEPT, by_types: bool = False) -> None:
         self._general = plan
+        self._memory = memory
+        self._kept = kept
+        self._by_types = by_types
         self._kinds: dict[Kind, _Watched] = {}
         self._run = Run()  # of making replays, which takes no random numbers from a run, and of unseeded ones
         self._lock = Lock()  # several threads may run one model
@@ -80,7 +97,7 @@ class Adaptive:
         if run.observe is not unobserved:
             return self._owned(watched.plan, execute(watched.plan, feeds, run))
         if not watched.is_replayed:
-            watched.replay = replay_of(watched.tape, watched.types, feeds, self._run)
+            watched.replay = replay_of(watched.tape, watched.types, feeds, self._run, self._memory)
             watched.is_replayed = True
         if watched.replay is None:
             results = None
@@ -108,18 +125,18 @@ class Adaptive:
             watched = self._kinds.pop(kind, None)
             if watched is None:
                 watched = _Watched(self._general)
-                if len(self._kinds) >= _KEPT:
+                if len(self._kinds) >= self._kept:
                     del self._kinds[next(iter(self._kinds))]
             elif watched.tape is None and watched.types:
                 plan = specialise(watched.plan, Known(evaluate, watched.types), watched.values)
-                tape = Tape(plan, watched.types) if plan is watched.plan else None
+                tape = Tape(self._repeating(plan), watched.types, watched.typed) if plan is watched.plan else None
                 watched = replace(watched, plan=plan, tape=tape)
             self._kinds[kind] = watched  # the last one is the one used last
             return watched
 
     def _watch(self, kind: Kind, watched: _Watched, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         perform = run.observe(run_step)
-        seen = replace(watched, types=dict(watched.types), values=dict(watched.values))
+        seen = replace(watched, types=dict(watched.types), values=dict(watched.values), typed=set(watched.typed))
 
         def noting(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, ...]:
             outputs = perform(step, values, run)
@@ -129,9 +146,10 @@ class Adaptive:
         for name, value in {**watched.plan.constants, **feeds}.items():
             if isinstance(value, np.ndarray):
                 seen.types[name] = TensorType(value.dtype, value.shape)
+                seen.typed.add(name)
                 if name not in feeds:
                     seen.values[name] = value
-                elif _is_decisive(value):
+                elif _is_decisive(value) and not self._by_types:
                     seen.keep(name, value)
         results = execute(watched.plan, feeds, run, perform=noting)
         with self._lock:
@@ -139,9 +157,50 @@ class Adaptive:
                 self._kinds[kind] = seen
         return self._owned(watched.plan, results)
 
+    def _repeating(self, plan: Plan) -> Plan:
+        """The plan with sub-graphs that adapt; together they may keep as much memory as it may itself."""
+        count = sum(isinstance(body, Plan) for step in plan.steps for body in step.subgraphs.values())
+        if not count:
+            return plan
+        memory = self._memory // count
+
+        def repeating(step: Step) -> Step:
+            bodies = {
+                name: AdaptiveBody(body, memory) if isinstance(body, Plan) else body
+                for name, body in step.subgraphs.items()
+            }
+            return step._replace(subgraphs=bodies) if bodies else step
+
+        return plan._replace(steps=tuple(map(repeating, plan.steps)))
+
     def _owned(self, plan: Plan, results: dict[str, Value]) -> dict[str, Value]:
         """Results that the caller may write into where the general plan's are so."""
         return results if plan is self._general else {name: _own(value) for name, value in results.items()}
+
+
+class AdaptiveBody:
+    """A sub-graph that adapts to what it is called with: a loop's body mostly to the same again.
+
+    ``memory`` bounds what its values may keep, in bytes.
+    """
+
+    def __init__(self, plan: Plan, memory: int) -> None:
+        self.plan = plan
+        self.captures = plan.captures
+        closed = plan._replace(inputs=(*plan.inputs, *plan.captures), captures=())
+        self._adaptive = Adaptive(closed, memory=memory // _KEPT_OF_BODIES, kept=_KEPT_OF_BODIES, by_types=True)
+        self._last: Kind = ()
+        self._changes = 0  # of kind, since one came again
+
+    def execute(self, feeds: Mapping[str, Value], captured: Mapping[str, Value], run: Run) -> dict[str, Value]:
+        """Every output of the plan, by name."""
+        if self._changes > _MOST_CHANGES or run.observe is not unobserved:
+            return execute(self.plan, feeds, run, captured)
+        known = {**captured, **feeds}
+        kind = _types_of(known)
+        self._changes = 0 if kind == self._last else self._changes + 1
+        self._last = kind
+        return self._adaptive.execute(kind, known, run)
 
 
 def _own(value: Value) -> Value:
@@ -164,6 +223,11 @@ def kind_of(feeds: Mapping[str, Value]) -> tuple[Kind, bool]:
             kind += (name, type(value))
             plain = False
     return tuple(kind), plain
+
+
+def _types_of(feeds: Mapping[str, Value]) -> Kind:
+    """The same, of types and shapes alone, for the same names in the same order."""
+    return tuple([(x.dtype, x.shape) if type(x) is np.ndarray else type(x) for x in feeds.values()])
 
 
 def _is_decisive(value: Tensor) -> bool:

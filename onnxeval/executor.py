@@ -11,7 +11,7 @@ from onnxeval.errors import NodeError, OnnxEvalError, ResourceLimitError
 from onnxeval.fitting import check_outputs, check_types, type_key
 from onnxeval.limits import Limits, Run
 from onnxeval.observe import StepRunner
-from onnxeval.plan import NOTHING, PartFailed, Plan, Step, TypedBody
+from onnxeval.plan import NOTHING, PartFailed, Plan, RepeatedBody, Step, TypedBody
 from onnxeval.values import Sequence, Value, ValueType, describe
 
 _ndarray = np.ndarray
@@ -57,11 +57,12 @@ class Body:
     `run_step`.
     """
 
-    __slots__ = ("_plan", "_run", "captured")
+    __slots__ = ("_plan", "_repeated", "_run", "captured")
 
-    def __init__(self, plan: Plan | TypedBody, values: Mapping[str, Value], run: Run) -> None:
-        self._plan = plan
-        self.captured = {name: values[name] for name in plan.captures}
+    def __init__(self, body: Plan | TypedBody | RepeatedBody, values: Mapping[str, Value], run: Run) -> None:
+        self._repeated = None if isinstance(body, Plan | TypedBody) else body
+        self._plan = body if isinstance(body, Plan | TypedBody) else body.plan
+        self.captured = {name: values[name] for name in body.captures}
         self._run = run
 
     @property
@@ -75,7 +76,7 @@ class Body:
 
     def plan_for(self, *inputs: Value) -> Plan:
         """The plan for inputs of these values' types, accounted for as one pass over it."""
-        plan = self._plan.plan_for(inputs) if isinstance(self._plan, TypedBody) else self._plan
+        plan = self._plan_for(inputs)
         self._run.count(plan)
         return plan
 
@@ -84,13 +85,19 @@ class Body:
         return self._run.observe(run_step)(step, values, self._run)
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
-        plan = self._plan.plan_for(inputs) if isinstance(self._plan, TypedBody) else self._plan
+        plan = self._plan_for(inputs)
         if len(inputs) > len(plan.inputs):
             raise ValueError(f"the sub-graph has {len(plan.inputs)} inputs, {len(inputs)} are given")
         absent = (None,) * (len(plan.inputs) - len(inputs))
         feeds = dict(zip(plan.inputs, inputs + absent, strict=True))
-        results = execute(plan, feeds, self._run, self.captured)
+        if self._repeated is None:
+            results: Mapping[str, Value] = execute(plan, feeds, self._run, self.captured)
+        else:
+            results = self._repeated.execute(feeds, self.captured, self._run)
         return tuple([results[name] for name in plan.outputs])
+
+    def _plan_for(self, inputs: tuple[Value, ...]) -> Plan:
+        return self._plan.plan_for(inputs) if isinstance(self._plan, TypedBody) else self._plan
 
 
 def run_step(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, ...]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from onnxeval.dtypes import Tensor
 from onnxeval.registry import Kernel
 from onnxeval.schema import Schema
 from onnxeval.values import Value, ValueType, type_of
+
+if TYPE_CHECKING:
+    from onnxeval.limits import Run
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -26,7 +29,7 @@ class Step(NamedTuple):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
-    subgraphs: Mapping[str, Plan | TypedBody]
+    subgraphs: Mapping[str, Plan | TypedBody | RepeatedBody]
     injected: frozenset[str]  # which of rng and allocate the kernel names
     schema: Schema | None  # None for operators outside the standard
     fused: tuple[str, ...] = ()  # the standard's operators that a step without a schema does at once
@@ -100,6 +103,21 @@ class TypedBody:
         if key not in self.plans:
             self.plans[key] = self.build(types)
         return self.plans[key]
+
+
+class RepeatedBody(Protocol):
+    """A sub-graph that runs by itself, the better the more often it ran before."""
+
+    @property
+    def plan(self) -> Plan:
+        """Its steps, as they are for all inputs."""
+
+    @property
+    def captures(self) -> tuple[str, ...]:
+        """Names read from the graph around it."""
+
+    def execute(self, feeds: Mapping[str, Value], captured: Mapping[str, Value], run: Run) -> Mapping[str, Value]:
+        """Every output of the plan, by name."""
 
 
 def with_releases(steps: Sequence[Step], keep: Collection[str]) -> tuple[Step, ...]:

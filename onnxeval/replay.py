@@ -22,7 +22,7 @@ from onnxeval.tape import Row, Tape
 from onnxeval.values import Sequence, TensorType, Value
 
 #: Bytes that all values of a plan may keep.
-_MOST_MEMORY = 1 << 24
+MOST_MEMORY = 1 << 24
 
 #: Bytes of inputs and outputs for each step: to copy more takes longer than the step saves.
 _MOST_COPIED = 1 << 16
@@ -81,17 +81,20 @@ class Replay:
             self._lock.release()
 
 
-def replay_of(tape: Tape, types: Mapping[str, TensorType], feeds: Mapping[str, Value], run: Run) -> Replay | None:
+def replay_of(
+    tape: Tape, types: Mapping[str, TensorType], feeds: Mapping[str, Value], run: Run, memory: int = MOST_MEMORY
+) -> Replay | None:
     """The replay for inputs of the kind that these feeds are of; None where it would not pay.
 
-    ``types`` are those that values always have for this kind. The steps run, and what they raise is raised.
+    ``types`` are those that values always have for this kind, ``memory`` is how many bytes all of them may take. The
+    steps run, and what they raise is raised.
     """
     kernels = native()
     inputs = {name: np.array(value, order="C") for name, value in feeds.items() if _is_plain(value)}
     fed = sum(each.nbytes for each in inputs.values())
     size = fed + sum(map(_bytes_of, types.values()))
     copied = fed + sum(_bytes_of(types[name]) for name in tape.plan.outputs if name in types)
-    if kernels is None or len(inputs) < len(feeds) or size > _MOST_MEMORY + tape.constant_bytes:
+    if kernels is None or len(inputs) < len(feeds) or size > memory + tape.constant_bytes:
         return None
     if copied > _MOST_COPIED * len(tape.rows):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +30,10 @@ class Row(NamedTuple):
 class Tape:
     """The steps of a plan for inputs of one kind, whose types were checked when the plan was watched.
 
-    ``types`` are those that values always have.
+    ``types`` are those that values always have; the element types of those that are ``typed`` are always the same too.
     """
 
-    def __init__(self, plan: Plan, types: Mapping[str, TensorType]) -> None:
+    def __init__(self, plan: Plan, types: Mapping[str, TensorType], typed: Container[str]) -> None:
         self.plan = plan
         self.constant_bytes = sum(value.nbytes for value in plan.constants.values())
         made = [name for step in plan.steps for name in (*step.inputs, *step.outputs)]
@@ -41,10 +41,10 @@ class Tape:
         # Absent inputs are read at the first place, and unwanted outputs written to the last
         self.places = {name: place for place, name in enumerate(names, 1)}
         self.blank: list[Value] = [None, *(plan.constants.get(name) for name in names), None]
-        self.rows = [self._row(step, types) for step in plan.steps]
+        self.rows = [self._row(step, types, typed) for step in plan.steps]
 
-    def _row(self, step: Step, types: Mapping[str, TensorType]) -> Row:
-        is_checked = step.schema is None or all(name in types for name in step.inputs if name)
+    def _row(self, step: Step, types: Mapping[str, TensorType], typed: Container[str]) -> Row:
+        is_checked = step.schema is None or all(name in typed for name in step.inputs if name)
         kernel = None if step.subgraphs or not is_checked else step.kernel
         if kernel is not None:
             kernel = bound_movement(step, self.plan.constants, types) or kernel

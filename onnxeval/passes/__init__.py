@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnxeval.passes._rewrite import Known, Pass, with_bodies
-from onnxeval.passes._shapes import decided_by_shapes
+from onnxeval.passes._shapes import decided_by_shapes, decided_by_types
 from onnxeval.passes.bind_movements import bound_movement, is_movement
 from onnxeval.passes.drop_identities import drop_identities
 from onnxeval.passes.fold_affine import fold_affine
 from onnxeval.passes.fold_constants import fold_constants
 from onnxeval.passes.fuse_chains import fuse_chains
 from onnxeval.passes.inline_branches import inline_branches
+from onnxeval.passes.lift_invariants import lift_invariants
 from onnxeval.passes.merge_movements import merge_movements
 from onnxeval.passes.prepare import prepare
 from onnxeval.passes.recognise import recognise
@@ -26,7 +27,16 @@ from onnxeval.passes.specialise import specialise
 from onnxeval.passes.use_native import use_native
 from onnxeval.plan import Plan
 
-__all__ = ["PASSES", "Known", "bound_movement", "decided_by_shapes", "is_movement", "optimise", "specialise"]
+__all__ = [
+    "PASSES",
+    "Known",
+    "bound_movement",
+    "decided_by_shapes",
+    "decided_by_types",
+    "is_movement",
+    "optimise",
+    "specialise",
+]
 
 #: What makes other steps of steps, in a plan; after `fold_constants`, which looks inside sub-graphs itself.
 REWRITES: tuple[Pass, ...] = (
@@ -41,6 +51,7 @@ REWRITES: tuple[Pass, ...] = (
 #: All of them, in order. The later ones decide how steps run.
 PASSES: tuple[Pass, ...] = (
     recognise_quantized,
+    lift_invariants,
     fold_constants,
     *REWRITES,
     fuse_chains,
@@ -52,7 +63,7 @@ PASSES: tuple[Pass, ...] = (
 
 def optimise(plan: Plan, known: Known) -> Plan:
     """The plan after every pass, with the sub-graphs and functions in it."""
-    plan = _throughout(plan, known, (recognise_quantized,))
+    plan = lift_invariants(_throughout(plan, known, (recognise_quantized,)), known)
     plan = _throughout(fold_constants(plan, known), known, REWRITES)
     plan = use_native(_throughout(plan, known, (fuse_chains,)), known)
     plan = prepare(plan, known)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from onnxeval.dtypes import Tensor
-from onnxeval.plan import Plan, Step, with_releases
+from onnxeval.plan import Plan, RepeatedBody, Step, TypedBody, with_releases
 from onnxeval.registry import DECIDED, STANDARD, signature_of
 from onnxeval.schema import find_schema, newest_opset
 from onnxeval.values import TensorType, Value
@@ -126,4 +126,46 @@ def rebuilt(plan: Plan, steps: Sequence[Step], constants: Mapping[str, Tensor]) 
         constants=MappingProxyType(kept),
         captures=tuple(name for name in plan.captures if name in wanted and name not in kept),
         steps=with_releases(steps, keep={*plan.outputs, *kept}),
+    )
+
+
+def is_compiled(plan: Plan) -> bool:
+    """Whether every body within is a plan already, so that its names can change."""
+    bodies = [body for step in plan.steps for body in step.subgraphs.values()]
+    return all(isinstance(body, Plan) and is_compiled(body) for body in bodies)
+
+
+def locals_within(step: Step) -> set[str]:
+    """The names that the bodies of a step make, bodies inside them included."""
+    names: set[str] = set()
+    for body in step.subgraphs.values():
+        if isinstance(body, Plan):
+            names.update(body.inputs, body.constants)
+            for inner in body.steps:
+                names.update(inner.outputs)
+                names |= locals_within(inner)
+    return names - {""}
+
+
+def renamed(step: Step, new: Mapping[str, str], around: str = "") -> Step:
+    """The step on other names, in its bodies too."""
+    return step._replace(
+        label=f"{around} > {step.label}" if around else step.label,
+        inputs=tuple([new.get(name, name) for name in step.inputs]),
+        outputs=tuple([new.get(name, name) for name in step.outputs]),
+        releases=tuple([new.get(name, name) for name in step.releases]),
+        subgraphs={name: _with_captures(body, new) for name, body in step.subgraphs.items()},
+    )
+
+
+def _with_captures(body: Plan | TypedBody | RepeatedBody, new: Mapping[str, str]) -> Plan | TypedBody | RepeatedBody:
+    if not isinstance(body, Plan):
+        return body
+    own = {name: new[name] for name in body.captures if name in new}
+    if not own:
+        return body
+    return body._replace(
+        captures=tuple(own.get(name, name) for name in body.captures),
+        outputs=tuple(own.get(name, name) for name in body.outputs),
+        steps=tuple(renamed(step, own) for step in body.steps),
     )

@@ -45,6 +45,9 @@ DECIDED_BY_VALUES: dict[str, tuple[int, ...] | None] = {
     },
 }
 
+#: Operators whose result is of the type and shape of one input, whatever the others hold -> the place of that one.
+LIKE_AN_INPUT = {"Scatter": 0, "ScatterElements": 0, "ScatterND": 0, "TensorScatter": 0}
+
 #: Beginnings of operators whose results are no tensors, or do not read them as such.
 _OF_SEQUENCES = ("Sequence", "Optional", "SplitToSequence", "ConcatFromSequence")
 
@@ -56,17 +59,30 @@ def decided_by_shapes(step: Step, values: Container[str], shapes: Container[str]
     """
     operators = step.fused or (_name(step),)
     given = [(place, name) for place, name in enumerate(step.inputs) if name]
-    if "" in operators or step.subgraphs or "rng" in step.injected or operators[0].startswith(_OF_SEQUENCES):
+    if not _is_of_tensors(step) or "rng" in step.injected:
         return False, False
     if operators[0] in ("Shape", "Size") and step.inputs[0] in shapes:
         return True, True
     if all(name in values for _, name in given):
         return True, True
+    if operators[0] in LIKE_AN_INPUT and len(operators) == 1:
+        return False, step.inputs[LIKE_AN_INPUT[operators[0]]] in shapes
     for operator in operators:
         places = DECIDED_BY_VALUES.get(operator, ())
         if any(name not in values for place, name in given if places is None or place in places):
             return False, False
     return False, all(name in shapes for _, name in given)
+
+
+def decided_by_types(step: Step, typed: Container[str]) -> bool:
+    """Whether the element types of a step's results are decided before the run, as those of ``typed`` are."""
+    return _is_of_tensors(step) and all(name in typed for name in step.inputs if name)
+
+
+def _is_of_tensors(step: Step) -> bool:
+    """Whether a step is of the standard, from tensors to tensors."""
+    operators = step.fused or (_name(step),)
+    return "" not in operators and not step.subgraphs and not operators[0].startswith(_OF_SEQUENCES)
 
 
 def _name(step: Step) -> str:

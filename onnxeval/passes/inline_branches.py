@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Known, op_type, rebuilt, standard_step
+from onnxeval.passes._rewrite import Known, is_compiled, locals_within, op_type, rebuilt, renamed, standard_step
 from onnxeval.passes.fold_constants import fold_constants
-from onnxeval.plan import Plan, Step, TypedBody
+from onnxeval.plan import Plan, Step
 
 
 def inline_branches(plan: Plan, known: Known) -> Plan:
@@ -35,12 +35,12 @@ def _inlined(plan: Plan) -> Plan:
         made = {name for inner in branch.steps for name in inner.outputs}
         given = dict(zip(branch.outputs, step.outputs, strict=False))
         new.update({name: given[name] for name in made & given.keys() if given[name]})
-        if any(_locals_within(inner) & {*new.values()} for inner in branch.steps):
+        if any(locals_within(inner) & {*new.values()} for inner in branch.steps):
             steps.append(step)
             continue
         taken.update(new.values())
         constants.update({new[name]: value for name, value in branch.constants.items()})
-        steps.extend(_renamed(inner, new, step.label) for inner in branch.steps)
+        steps.extend(renamed(inner, new, step.label) for inner in branch.steps)
         steps.extend(
             standard_step(step, "Identity", (new.get(source, source),), name)
             for source, name in zip(branch.outputs, step.outputs, strict=False)
@@ -56,52 +56,10 @@ def _branch(step: Step, constants: Mapping[str, Tensor]) -> Plan | None:
     if op_type(step) != "If" or step.inputs[0] not in constants or constants[step.inputs[0]].size != 1:
         return None
     branch = step.subgraphs["then_branch" if constants[step.inputs[0]].item() else "else_branch"]
-    return branch if isinstance(branch, Plan) and _is_compiled(branch) else None
-
-
-def _is_compiled(plan: Plan) -> bool:
-    """Whether every body within is a plan already, so that its names can change."""
-    bodies = [body for step in plan.steps for body in step.subgraphs.values()]
-    return all(isinstance(body, Plan) and _is_compiled(body) for body in bodies)
+    return branch if isinstance(branch, Plan) and is_compiled(branch) else None
 
 
 def _free_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "'"
     return name
-
-
-def _locals_within(step: Step) -> set[str]:
-    """The names that the bodies of a step make, bodies inside them included."""
-    names: set[str] = set()
-    for body in step.subgraphs.values():
-        if isinstance(body, Plan):
-            names.update(body.inputs, body.constants)
-            for inner in body.steps:
-                names.update(inner.outputs)
-                names |= _locals_within(inner)
-    return names - {""}
-
-
-def _renamed(step: Step, new: Mapping[str, str], around: str = "") -> Step:
-    """The step on other names, in its bodies too."""
-    return step._replace(
-        label=f"{around} > {step.label}" if around else step.label,
-        inputs=tuple([new.get(name, name) for name in step.inputs]),
-        outputs=tuple([new.get(name, name) for name in step.outputs]),
-        releases=tuple([new.get(name, name) for name in step.releases]),
-        subgraphs={name: _with_captures(body, new) for name, body in step.subgraphs.items()},
-    )
-
-
-def _with_captures(body: Plan | TypedBody, new: Mapping[str, str]) -> Plan | TypedBody:
-    if not isinstance(body, Plan):
-        return body
-    own = {name: new[name] for name in body.captures if name in new}
-    if not own:
-        return body
-    return body._replace(
-        captures=tuple(own.get(name, name) for name in body.captures),
-        outputs=tuple(own.get(name, name) for name in body.outputs),
-        steps=tuple(_renamed(step, own) for step in body.steps),
-    )

@@ -10,7 +10,7 @@ from passes.plans import operators
 
 import onnxeval
 from onnxeval import adaptive
-from onnxeval.passes._shapes import DECIDED_BY_VALUES
+from onnxeval.passes._shapes import DECIDED_BY_VALUES, LIKE_AN_INPUT
 
 
 def model(body: str, inputs: str, outputs: str = "float y", constants: dict | None = None) -> onnxeval.Model:
@@ -157,6 +157,77 @@ def test_one_element_of_an_axis(index, axis):
     same(single, {"x": np.arange(3, dtype=np.float32)})
 
 
+LOOP = """y, s = Loop (n, , x) <body = b (int64 i, bool c, float[N] a) => (bool d, float[N] e, float[M] r) {{
+    d = Identity (c) z = Shape (a) t = Gather (z, zero) u = Unsqueeze (t, zeros) f = Cast <to = 1> (i)
+    g = Mul (a, f) h = Reshape (g, u) k = Sin (h) {more} }}>"""
+
+
+def bodies(loaded: onnxeval.Model) -> list[adaptive.AdaptiveBody]:
+    (found,) = loaded._adaptives.values()
+    tapes = [watched.tape for watched in found._kinds.values() if watched.tape is not None]
+    return [body for tape in tapes for step in tape.plan.steps for body in step.subgraphs.values()]
+
+
+def test_the_body_of_a_loop_adapts():
+    constants = {"zero": np.array(0), "zeros": np.array([0])}
+    loaded = model(LOOP.format(more="e = Add (k, x) r = Neg (e)"), "int64 n, float[N] x", "float y, float s", constants)
+    for size in (3, 5, 3):
+        same(loaded, {"n": np.array(6), "x": np.linspace(-1, 1, size, dtype=np.float32)}, 5)
+    for body in bodies(loaded):
+        (watched,) = body._adaptive._kinds.values()
+        assert "Shape" not in operators(watched.plan)
+        assert watched.is_replayed
+
+
+def test_a_body_whose_shapes_change_all_the_time_does_not_adapt():
+    loaded = model(
+        "y, s = Loop (n, , x) <body = b (int64 i, bool c, float[N] a) => (bool d, float[M] e, float r) {"
+        "d = Identity (c) e = Concat <axis = 0> (a, x) r = ReduceSum <keepdims = 0> (e) }>",
+        "int64 n, float[N] x",
+        "float y, float s",
+    )
+    same(loaded, {"n": np.array(40), "x": np.ones(2, np.float32)}, 6)
+    (body,) = bodies(loaded)
+    assert body._changes > 16
+    assert len(body._adaptive._kinds) == 4
+
+
+def test_what_a_body_gives_is_not_written_over():
+    """The rows of a scan, and what one run gave when the next one runs."""
+    constants = {"zero": np.array(0), "zeros": np.array([0])}
+    loaded = model(LOOP.format(more="e = Add (k, a) r = Exp (e)"), "int64 n, float[N] x", "float y, float s", constants)
+    feeds = [{"n": np.array(5), "x": np.float32([1, place])} for place in range(6)]
+    results = [loaded.run(each) for each in feeds]
+    for each, kept in zip(feeds, results, strict=True):
+        for name, value in loaded.run(each, reference=True).items():
+            np.testing.assert_allclose(kept[name], value, rtol=1e-5)
+
+
+def test_an_error_in_a_body_says_where():
+    body = "y = Loop (n, , x) <body = b (int64 i, bool c, float[N] a) => (bool d, float[N] e) {"
+    body += "d = Identity (c) k = Sin (a) [pick] g = Gather (x, i) e = Add (k, g) }>"
+    loaded = model(body, "int64 n, float[N] x")
+    same(loaded, {"n": np.array(3), "x": np.ones(3, np.float32)}, 5)
+    texts = []
+    for reference in (True, False):
+        with pytest.raises(onnxeval.NodeError) as caught:
+            loaded.run({"n": np.array(4), "x": np.ones(3, np.float32)}, reference=reference)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+    assert " > pick (Gather-13)\n  inputs: x float32[3], i int64[] 3" in texts[0]
+
+
+def test_random_numbers_of_a_body_stay_random():
+    body = "y, s = Loop (n, , x) <body = b (int64 i, bool c, float[N] a) => (bool d, float[N] e, float[N] r) {"
+    body += "d = Identity (c) r = RandomUniformLike (a) e = Add (a, r) }>"
+    loaded = model(body, "int64 n, float[N] x", "float y, float s")
+    feeds = {"n": np.array(4), "x": np.zeros(3, np.float32)}
+    drawn = {row.tobytes() for _ in range(6) for row in loaded.run(feeds)["s"]}
+    assert len(drawn) == 24
+    seeded = {loaded.run(feeds, seed=7)["s"].tobytes() for _ in range(3)}
+    assert len(seeded) == 1
+
+
 def shuffled(value, rng):
     return rng.permuted(value.ravel()).reshape(value.shape)
 
@@ -190,3 +261,6 @@ def test_shapes_follow_from_shapes_alone(name):
         assert isinstance(one, np.ndarray) == isinstance(other, np.ndarray)
         if isinstance(one, np.ndarray):
             assert (one.dtype, one.shape) == (other.dtype, other.shape)
+    if (place := LIKE_AN_INPUT.get(steps[0].schema.key.op_type)) is not None:
+        (one,), like = results.values(), feeds[steps[0].inputs[place]]
+        assert (one.dtype, one.shape) == (like.dtype, like.shape)

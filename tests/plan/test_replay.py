@@ -196,7 +196,7 @@ def made_of(kernel) -> object:
     step = plan.steps[0].running(kernel)
     x = np.float32([1, 2, 3])
     types = {name: TensorType(x.dtype, x.shape) for name in (*step.inputs, *step.outputs)}
-    tape = Tape(plan._replace(steps=(step,)), types)
+    tape = Tape(plan._replace(steps=(step,)), types, types.keys())
     return replay_of(tape, types, {"x": x}, Run())
 
 
