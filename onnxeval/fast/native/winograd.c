@@ -338,8 +338,10 @@ int NAMED(convolve_by_tiles)(const Convolution *q, long size) {
     job.unit_parts = 1;
     if (threads > 1) {
         if (images * job.parts < 4 * threads) job.parts = MINIMUM(job.panels, CEIL_DIV(4 * threads, images));
-        if (images * job.parts < 2 * threads)
-            job.unit_parts = MAXIMUM(1, MINIMUM(CEIL_DIV(2 * threads, images * job.parts), job.units / CHUNK_UNITS));
+        /* each of them transforms the input of its part, too */
+        const long wanted = size == 2 ? 2 * threads : threads;
+        if (images * job.parts < wanted)
+            job.unit_parts = MAXIMUM(1, MINIMUM(CEIL_DIV(wanted, images * job.parts), job.units / CHUNK_UNITS));
     }
     pool_run(tiles_task, &job, images * job.parts * job.unit_parts);
     return job.failed ? -1 : job.unusual;
