@@ -12,6 +12,7 @@
 
 #define MOST_SIZE 4
 #define MOST_SIDE (MOST_SIZE + 2) /* of what a tile sees */
+#define PACKED_CHANNELS 8   /* of a block of maps, packed before they are stored: points are far apart */
 #define CHUNK_UNITS 4       /* blocks of maps between two transforms */
 #define DEPTH 128           /* channels of a sum: longer ones lose more than an untransformed one does */
 #define BLOCK_FLOATS 131072 /* of a transformed input that stays in the second cache */
@@ -20,6 +21,10 @@
    times as much; squares and the product of these are exact. */
 #define NEAR 0.70710678118654752440
 #define FAR 1.41421356237309504880
+
+/* Weights of a block of maps: exact where there is something to lose. */
+typedef double Doubles __attribute__((vector_size(TILE_ROWS * sizeof(double))));
+typedef float Floats __attribute__((vector_size(TILE_ROWS * sizeof(float))));
 
 typedef struct Job Job;
 typedef float InputTransform(const Job *, const float *x, float *to, long width, long first, long last);
@@ -44,9 +49,9 @@ size_t NAMED(packed_tiles_floats)(const Geometry *g, long size) {
     return (size_t)(points_of(size) * g->groups * g->maps * g->channels);
 }
 
-/* G w of three weights that are `step` apart. */
-static void transform_weights(double *to, const double *w, long step, long size) {
-    const double a = w[0], b = w[step], c = w[2 * step];
+/* G w of three vectors of weights that are `step` apart. */
+INLINE void transform_weights(Doubles *to, const Doubles *w, const int step, const int size) {
+    const Doubles a = w[0], b = w[step], c = w[2 * step];
     to[0] = a;
     if (size == 2) {
         to[1] = 0.5 * (a + b + c);
@@ -61,29 +66,43 @@ static void transform_weights(double *to, const double *w, long step, long size)
 }
 
 /* G w G' of each kernel, laid out (group, point, block of maps, channel, map of the block). 1 where one is not finite. */
-int NAMED(pack_tiles)(float *packed, const float *w, const Geometry *g, long size) {
-    const long units = CEIL_DIV(g->maps, TILE_ROWS), matrix = g->maps * g->channels, side = size + 2;
-    float spoilt = 0;
+INLINE int pack(float *packed, const float *w, const Geometry *g, const int size) {
+    const long units = CEIL_DIV(g->maps, TILE_ROWS), matrix = g->maps * g->channels;
+    const int side = size + 2;
+    float some[MOST_SIDE * MOST_SIDE][PACKED_CHANNELS * TILE_ROWS];
+    Floats spoilt = {0};
     for (long group = 0; group < g->groups; group++, packed += side * side * matrix)
         for (long unit = 0; unit < units; unit++) {
             const long first = g->maps * unit / units, maps = g->maps * (unit + 1) / units - first;
-            for (long map = 0; map < maps; map++)
-                for (long c = 0; c < g->channels; c++) {
-                    const float *each = w + ((group * g->maps + first + map) * g->channels + c) * 9;
-                    double taps[9], columns[3 * MOST_SIDE], points[MOST_SIDE];
-                    for (int i = 0; i < 9; i++) taps[i] = each[i];
-                    for (int j = 0; j < 3; j++) transform_weights(columns + MOST_SIDE * j, taps + j, 3, size);
-                    float *to = packed + (first * g->channels + c * maps + map);
-                    for (long i = 0; i < side; i++) {
-                        transform_weights(points, columns + i, MOST_SIDE, size);
-                        for (long j = 0; j < side; j++, to += matrix) {
-                            *to = (float)points[j];
-                            spoilt += 0 * *to;
+            for (long from = 0; from < g->channels; from += PACKED_CHANNELS) {
+                const long channels = MINIMUM(PACKED_CHANNELS, g->channels - from);
+                const float *each = w + ((group * g->maps + first) * g->channels + from) * 9;
+                for (long c = 0; c < channels; c++, each += 9) {
+                    Doubles taps[9] = {{0}}, columns[3 * MOST_SIDE], points[MOST_SIDE];
+                    for (long map = 0; map < maps; map++)
+                        UNROLL for (int i = 0; i < 9; i++) taps[i][map] = each[map * g->channels * 9 + i];
+                    UNROLL for (int j = 0; j < 3; j++) transform_weights(columns + side * j, taps + j, 3, size);
+                    for (int i = 0; i < side; i++) {
+                        transform_weights(points, columns + i, side, size);
+                        for (int j = 0; j < side; j++) {
+                            const Floats values = __builtin_convertvector(points[j], Floats);
+                            memcpy(some[side * i + j] + c * maps, &values, (size_t)maps * sizeof(float));
+                            spoilt += 0 * values;
                         }
                     }
                 }
+                for (int point = 0; point < side * side; point++)
+                    memcpy(packed + point * matrix + first * g->channels + from * maps, some[point],
+                           (size_t)(channels * maps) * sizeof(float));
+            }
         }
-    return spoilt != 0;
+    for (int map = 0; map < TILE_ROWS; map++)
+        if (spoilt[map] != 0) return 1;
+    return 0;
+}
+
+int NAMED(pack_tiles)(float *packed, const float *w, const Geometry *g, long size) {
+    return size == 2 ? pack(packed, w, g, 2) : pack(packed, w, g, 4);
 }
 
 /* B' d of a line of vectors that are `step` apart. */
