@@ -10,8 +10,8 @@
 #include "pool.h"
 #include "tier.h"
 
-#define MOST_SIZE 4
-#define MOST_SIDE (MOST_SIZE + 2) /* of what a tile sees */
+#define MOST_SIZE 4               /* of a tile */
+#define MOST_SIDE (MOST_SIZE + 2) /* of what it sees */
 #define PACKED_CHANNELS 8   /* of a block of maps, packed before they are stored: points are far apart */
 #define CHUNK_UNITS 4       /* blocks of maps between two transforms */
 #define DEPTH 128           /* channels of a sum: longer ones lose more than an untransformed one does */
@@ -28,7 +28,8 @@ typedef float Floats __attribute__((vector_size(TILE_ROWS * sizeof(float))));
 
 typedef struct Job Job;
 typedef float InputTransform(const Job *, const float *x, float *to, long width, long first, long last);
-typedef void OutputTransform(const Job *, const float *sums, ptrdiff_t point, float *y, const float *residual, float bias, long tile, long count);
+typedef void OutputTransform(const Job *, const float *sums, ptrdiff_t point, float *y, const float *residual, float bias,
+                             long tile, long count);
 
 struct Job {
     const Convolution *q;
