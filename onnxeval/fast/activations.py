@@ -29,6 +29,8 @@ class Kind(IntEnum):
     ROOT = auto()
     RECIPROCAL = auto()
     SQUARE = auto()
+    ROUND_FLOAT16 = auto()
+    ROUND_BFLOAT16 = auto()
 
 
 class Activation(NamedTuple):

@@ -64,6 +64,9 @@ _SIMPLE: dict[Kernel, Kind] = {
     _standard("Exp", 13): Kind.EXP,
 }
 
+#: What needs no rounding where its operands are rounded.
+_EXACT = frozenset({Kind.CLIP, Kind.ABSOLUTE, Kind.NEGATIVE, Join.GREATER, Join.LESS})
+
 _MOST_OPERANDS = 10
 #: NumPy is faster over many rows that are so short.
 _SHORT_ROW, _FEW_ELEMENTS = 8, 4096
@@ -94,19 +97,22 @@ class _Pass(NamedTuple):
 class ElementChain:
     """The parts from ``start`` on as far as they go, ``stop`` excluded; from the result before if there is one."""
 
-    def __init__(self, parts: Sequence[Part], constants: Sequence[Tensor | None], start: int) -> None:
+    def __init__(
+        self, parts: Sequence[Part], constants: Sequence[Tensor | None], start: int, rounding: Kind | None
+    ) -> None:
         kernels = native()
         assert kernels is not None
         self.run = kernels.run_chain
         self.first = parts[0].sources if start == 0 else ()
         self.constants = constants
+        self.rounding = None if rounding is None else Instruction(rounding)
         self.steps: list[Instruction | Normalisation] = []
         self.stop = start
         vectors = 0
         operands: set[int] = set()
         for place, part in enumerate(parts[start:], start):
             step = _instruction(part, constants, begins=place == 0)
-            if step is None:
+            if step is None or (rounding is not None and part.kernel is clip_attributes):
                 break
             if isinstance(step, Normalisation):
                 vectors += len(step)
@@ -150,7 +156,8 @@ class ElementChain:
         """A pass ends where an operand makes the result larger, so that what comes before is done to fewer elements."""
         begin = SO_FAR if result is not None else self.first[0]
         before = shape = _shape(inputs, begin) if result is None else result.shape
-        taken: list[Instruction | Normalisation] = []
+        # What a product gave is not rounded yet
+        taken: list[Instruction | Normalisation] = [] if result is None or not self.rounding else [self.rounding]
         passes: list[_Pass] = []
 
         def end_pass() -> bool:
@@ -186,12 +193,20 @@ class ElementChain:
                         return None
                     begin, before, taken = SO_FAR, shape, []
                 shape = grown
-                if taken and isinstance(taken[-1], Normalisation):
+                if not self.rounding and taken and isinstance(taken[-1], Normalisation):
                     merged = _merged(taken[-1], step, self.constants[step.operand], shape)
                     if merged is not None:
                         taken[-1] = merged
                         continue
+            what = Join.NORMALISE if isinstance(step, Normalisation) else step.what
+            if self.rounding and taken and taken[-1] is self.rounding and what == Kind.CLIP:
+                taken.insert(-1, step)  # between bounds of that type, rounding can wait
+                continue
             taken.append(step)
+            if self.rounding and what not in _EXACT:
+                taken.append(self.rounding)
+        if len(taken) > 1 and taken[-1] is self.rounding:  # who narrows the result does that
+            taken.pop()
         return passes if end_pass() else None
 
 
@@ -290,9 +305,14 @@ def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool
     return None if activation is None else Instruction(activation.kind, -1, activation.alpha, activation.beta)
 
 
-def element_chain(parts: Sequence[Part], constants: Sequence[Tensor | None], start: int) -> ElementChain | None:
-    """What runs the parts from ``start`` on as far as they go; None where that is not one."""
-    chain = ElementChain(parts, constants, start)
+def element_chain(
+    parts: Sequence[Part], constants: Sequence[Tensor | None], start: int, rounding: Kind | None = None
+) -> ElementChain | None:
+    """What runs the parts from ``start`` on as far as they go; None where that is not one.
+
+    ``rounding`` is done to the result before and after each part but the last.
+    """
+    chain = ElementChain(parts, constants, start, rounding)
     return chain if chain.stop > start else None
 
 

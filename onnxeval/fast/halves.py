@@ -46,14 +46,14 @@ def for_halves(
         half = half_of(inputs)
         if half is None:
             return wide(*inputs, **given)
-        values = [_converted(x, FLOAT32) for x in inputs]
+        values = [converted(x, FLOAT32) for x in inputs]
         for place in places:
             if inputs[place] is constants[place]:
                 values[place] = known[place]
         results = wide(*values, **given)
         if type(results) is tuple:
-            return (*[_converted(x, half) for x in results[:rounded]], *results[rounded:])
-        return _converted(results, half)
+            return (*[converted(x, half) for x in results[:rounded]], *results[rounded:])
+        return converted(results, half)
 
     through_float32.__name__ = getattr(wide, "__name__", through_float32.__name__)
     vars(through_float32).update(vars(wide))  # whether it is replayable, as well
@@ -69,7 +69,8 @@ def or_else(quick: Kernel, usual: Kernel) -> Kernel:
     return chosen
 
 
-def _converted(x: Any, dtype: DType) -> Any:
+def converted(x: Any, dtype: DType) -> Any:
+    """A float of 16 or 32 bits as one of another of these types; anything else as it is."""
     if isinstance(x, np.generic):  # of an operation on arrays whose result has rank 0
         x = np.asarray(x)
     if type(x) is not np.ndarray or x.dtype.num not in (FLOAT32.num, *_HALVES) or x.dtype == dtype:

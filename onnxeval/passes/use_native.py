@@ -22,6 +22,7 @@ from onnxeval.registry import Kernel
 if TYPE_CHECKING:
     from onnxeval.fast.chains import FusedHead
     from onnxeval.fast.elementwise import ElementChain
+    from onnxeval.fast.half_chains import HalfChain
 
 
 def use_native(plan: Plan, known: Known) -> Plan:
@@ -62,9 +63,12 @@ class QuickChain:
     chain: Chain
     head: FusedHead | None
     tail: ElementChain | None
+    halves: HalfChain | None
     is_replayable: ClassVar[bool] = True
 
     def __call__(self, *inputs: Tensor | None, **supplied: Any) -> Any:
+        if self.halves is not None and (found := self.halves(inputs, supplied)) is not None:
+            return self.chain.go_on(*found, inputs, NOTHING)
         done, result = 0, None
         if self.head is not None:
             with suppress(Exception):  # the parts say which of them fails, and of what
@@ -83,10 +87,12 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None], fast_mat
     # imported here, as they import kernels that most models do without
     from onnxeval.fast.chains import fused_head
     from onnxeval.fast.elementwise import element_chain
+    from onnxeval.fast.half_chains import half_chain
 
     head = fused_head(chain.parts, constants, fast_math=fast_math)
     done = 0 if head is None else head.length
     tail = element_chain(chain.parts, constants, done)
+    halves = half_chain(chain.parts, constants, fast_math=fast_math)
     parts = list(chain.parts)
     for place, part in enumerate(parts):
         known = [constants[source] if source >= 0 else None for source in part.sources]
@@ -94,12 +100,13 @@ def _with_quick_parts(chain: Chain, constants: Sequence[Tensor | None], fast_mat
         usual = _interrupting(plain) if plain is part.quick else plain
         is_own = plain is part.kernel and (tail is None or not done <= place < tail.stop)
         if is_own or not any(x is not None and x.dtype == np.float32 for x in known):
-            kernel = replacement(part.kernel, known, part.attributes, fast_math=fast_math)
+            kernel = halves.first() if halves is not None and place == 0 else None
+            kernel = kernel or replacement(part.kernel, known, part.attributes, fast_math=fast_math)
             if kernel is not None:
                 quick = kernel if is_replayable(kernel) else _interrupting(kernel)
                 usual = quick if is_own else or_else(quick, usual)
         parts[place] = part._replace(quick=usual)
-    return QuickChain(Chain(tuple(parts)), head, tail)
+    return QuickChain(Chain(tuple(parts)), head, tail, halves)
 
 
 def _interrupting(kernel: Kernel) -> Kernel:

@@ -4,7 +4,9 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
 
 import onnxeval
 from fast.guarded import guarded
@@ -167,3 +169,93 @@ def test_bounds_of_float16_that_are_not_given_are_its_own(kernels):
     x = np.array([np.inf, -np.inf, 1, np.nan], np.float16)
     kernel = replacement(clip_attributes, [None], {"min": None, "max": None}) or clip_attributes
     np.testing.assert_array_equal(kernel(x, min=None, max=None), np.array([65504, -65504, 1, np.nan], np.float16))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_chains_round_each_result(tier, data):
+    """Of operators that are exact but for one rounding nothing is left to chance."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    name = data.draw(st.sampled_from(list(HALVES)))
+    dtype, element_type = HALVES[name], {"float16": 10, "bfloat16": 16}[name]
+    shape = tuple(data.draw(st.lists(st.sampled_from([1, 3, 8, 33]), min_size=1, max_size=4)))
+    weights = {"low": np.float32(-4), "high": np.float32(5)}
+    feeds, nodes, last = {"x": rng.standard_normal(shape) * 4}, [], "x"
+    ops = ["Add", "Sub", "Mul", "Div", "Max", "Min", "PRelu", "Relu", "Neg", "Abs", "Sqrt", "Clip", "Square"]
+    for place in range(data.draw(st.integers(1, 6))):
+        op = data.draw(st.sampled_from(ops)) if place else "Mul"
+        names = [last]
+        if op in ops[:7]:
+            own = data.draw(st.sampled_from([shape, shape[1:], (), shape[:1] + (1,) * (len(shape) - 1)]))
+            (feeds if place and data.draw(st.booleans()) else weights)[f"e{place}"] = rng.random(own) * 40 + 0.5
+            names.append(f"e{place}")
+        names += {"Clip": ["low", "high"], "Square": [last]}.get(op, [])
+        if op in ("Add", "Sub", "Mul", "Max", "Min") and data.draw(st.booleans()):
+            names.reverse()
+        nodes.append(helper.make_node("Mul" if op == "Square" else op, names, [f"v{place}"]))
+        last = f"v{place}"
+    nodes.append(helper.make_node("Relu", [last], ["y"]))
+    feeds, weights = ({key: np.asarray(x).astype(dtype) for key, x in group.items()} for group in (feeds, weights))
+    inputs = [helper.make_tensor_value_info(key, element_type, x.shape) for key, x in feeds.items()]
+    outputs = [helper.make_tensor_value_info("y", element_type, None)]
+    initializers = [numpy_helper.from_array(x, key) for key, x in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, initializers)
+    model = onnxeval.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)]))
+    (step,) = model.plan().steps
+    assert step.kernel.halves.tail.stop == len(nodes)
+    feeds["x"].flat[0] = data.draw(st.sampled_from([0, np.inf, -np.inf, np.nan, 1e-7]))
+    wanted = model.run(feeds, reference=True)["y"]
+    for _ in range(4):
+        got = model.run(feeds)["y"]
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got.astype(np.float32), wanted.astype(np.float32))
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_a_product_and_what_follows_round_each_result(tier, rng, half):
+    text = f"""
+    <ir_version: 10, opset_import: ["": 22]>
+    g ({half}[2, 3, 9, 9] x, {half}[2, 8, 7, 7] r) => ({half}[2, 8, 7, 7] y) {{
+        c = Conv (x, w, b) n = BatchNormalization (c, s, t, m, v) a = Add (n, r) d = Relu (a) e = Floor (d) y = Neg (e)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    shapes = {"w": (8, 3, 3, 3)} | dict.fromkeys("bstmv", (8,))
+    weights = {name: (rng.random(shape) + 0.25).astype(HALVES[half]) for name, shape in shapes.items()}
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in weights.items())
+    model = onnxeval.load(model)
+    feeds = {"x": (2, 3, 9, 9), "r": (2, 8, 7, 7)}
+    feeds = {name: rng.standard_normal(shape).astype(HALVES[half]) for name, shape in feeds.items()}
+    wide = {name: x.astype(np.float64) for name, x in (feeds | weights).items()}
+
+    def rounded(x):
+        return x.astype(HALVES[half]).astype(np.float64)
+
+    windows = np.lib.stride_tricks.sliding_window_view(wide["x"], (3, 3), axis=(2, 3))
+    conv = rounded(np.einsum("nchwyx,mcyx->nmhw", windows, wide["w"]) + wide["b"].reshape(8, 1, 1))
+    scale, shift, mean, variance = (wide[name].reshape(8, 1, 1) for name in "stmv")
+    normal = rounded((conv - mean) * scale / np.sqrt(variance + 1e-5) + shift)
+    total = rounded(normal + wide["r"])
+    for _ in range(4):
+        got = model.run(feeds, ["d"])["d"].astype(np.float64)
+        spacing = np.spacing(np.maximum(np.abs(total), 1).astype(HALVES[half])).astype(np.float64)
+        assert (np.abs(got - np.maximum(total, 0)) <= 4 * spacing).all()  # of float32, few sums are on the other side
+        assert (got == np.maximum(total, 0)).mean() > 0.98
+        y = model.run(feeds)["y"]
+        np.testing.assert_array_equal(y.astype(np.float64), -np.floor(got))
+
+
+def test_chains_of_several_types_and_wrong_shapes_are_for_their_parts(kernels, rng):
+    text = """
+    <ir_version: 10, opset_import: ["": 22]> g (float16[A, 8] x, float16[B] r) => (float16[A, 8] y) {
+        [product] p = MatMul (x, w) [sum] a = Add (p, r) y = Relu (a)
+    }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(numpy_helper.from_array(rng.standard_normal((8, 8)).astype(np.float16), "w"))
+    model = onnxeval.load(model)
+    x = rng.standard_normal((3, 8)).astype(np.float16)
+    with pytest.raises(onnxeval.NodeError, match=r"sum \(Add-14\)"):
+        model.run({"x": x, "r": np.ones(3, np.float16)})
+    for size in (8, 1, 8):
+        feeds = {"x": x, "r": np.ones(size, np.float16)}
+        got, wanted = (model.run(feeds, reference=reference)["y"] for reference in (False, True))
+        np.testing.assert_allclose(got.astype(float), wanted.astype(float), rtol=2e-3, atol=2e-3)

@@ -1,6 +1,9 @@
 /* Activations over contiguous elements. */
 #include "curves.h"
+#include "half.h"
 #include "tier.h"
+
+#define BLOCK 512
 
 #define LOOP(expression) \
     do { \
@@ -12,6 +15,15 @@
         if (i < n) { \
             Vector v = load_first(x + i, n - i); \
             store_first(y + i, expression, n - i); \
+        } \
+    } while (0)
+
+#define ROUND(kind) \
+    do { \
+        uint16_t halves[BLOCK]; \
+        for (long i = 0; i < n; i += BLOCK) { \
+            narrow_##kind(halves, x + i, MINIMUM(BLOCK, n - i)); \
+            widen_##kind(y + i, halves, MINIMUM(BLOCK, n - i)); \
         } \
     } while (0)
 
@@ -42,6 +54,8 @@ void NAMED(activate)(const Activation *how, const float *x, float *y, long n) {
         case ROOT: LOOP(root(v)); return;
         case RECIPROCAL: LOOP(one / v); return;
         case SQUARE: LOOP(v * v); return;
+        case ROUND_FLOAT16: ROUND(float16); return;
+        case ROUND_BFLOAT16: ROUND(bfloat16); return;
         case ACTIVATIONS: return;
     }
 }

@@ -29,6 +29,8 @@ typedef enum {
     ROOT,
     RECIPROCAL,
     SQUARE,
+    ROUND_FLOAT16, /* to the numbers of that type */
+    ROUND_BFLOAT16,
     ACTIVATIONS
 } ActivationKind;
 
