@@ -74,9 +74,12 @@ def stft(
 ) -> Tensor:
     """(batch, time, 1 or 2) -> (batch, frames, bins, 2): the spectrum of each frame, weighted by the window.
 
-    Raises ValueError where the window has another length than the frames, a frame is longer than the signal, or
-    ``onesided`` is asked of a complex signal. Source: STFT-17.
+    A signal of shape (batch, time), as PyTorch exports it, is a real one. Raises ValueError where the window has
+    another length than the frames, a frame is longer than the signal, or ``onesided`` is asked of a complex signal.
+    Source: STFT-17.
     """
+    if signal.ndim == 2:
+        signal = signal[..., np.newaxis]
     if signal.ndim != 3 or signal.shape[-1] not in (1, 2):
         raise ValueError(f"the signal has shape {list(signal.shape)}, expected [batch, time, 1 or 2]")
     if onesided and signal.shape[-1] == 2:

@@ -127,6 +127,9 @@ def test_frames(dtype, parts, windowed, length, step, onesided):
     assert result.dtype == dtype
     frames, bins = (11 - length) // step + 1, length // 2 + 1 if onesided else length
     assert result.shape == (2, frames, bins, 2)
+    if parts == 1:
+        without_last_axis = stft(signal[..., 0], step, window, None if windowed else length, onesided=onesided)
+        np.testing.assert_array_equal(without_last_axis, result)
     numbers = lines(signal, 1)
     weights = [1.0] * length if window is None else window.astype(float).tolist()
     for b, f in np.ndindex(2, frames):
@@ -149,7 +152,7 @@ def test_the_default_frame_is_the_signal():
 @pytest.mark.parametrize(
     ("shape", "step", "window", "length", "onesided", "text"),
     [
-        ((2, 6), 1, None, 3, 1, "expected"),
+        ((6,), 1, None, 3, 1, "expected"),
         ((2, 6, 3), 1, None, 3, 1, "expected"),
         ((2, 6, 2), 1, None, 3, 1, "takes a real signal"),
         ((2, 6, 1), 0, None, 3, 1, "frame_step 0"),
