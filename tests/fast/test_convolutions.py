@@ -157,6 +157,39 @@ def test_large_tiles_of_any_size(tier, data):
     assert np.abs(got - wanted).max() <= 2e-6 * scale.max()
 
 
+ACTIVATIONS = {
+    Activation(Kind.CLIP, -0.5, 1.5): lambda x: np.clip(x, -0.5, 1.5),
+    Activation(Kind.LEAKY_RELU, 0.25): lambda x: np.where(x < 0, 0.25 * x, x),
+    Activation(Kind.HARD_SWISH, 0.25, 0.5): lambda x: x * np.clip(0.25 * x + 0.5, 0, 1),
+    Activation(Kind.SILU, 1.0): lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=lambda activation: activation.kind.name)
+@pytest.mark.parametrize(
+    ("x_shape", "w_shape"),
+    [
+        ((2, 24, 9, 13), (50, 24, 1, 1)),
+        ((1, 40, 7, 7), (96, 40, 1, 1)),
+        ((1, 33, 20, 31), (36, 33, 3, 3)),
+        ((2, 16, 11, 23), (16, 1, 3, 3)),
+    ],
+)
+def test_activations_of_sums(tier, rng, x_shape, w_shape, activation):
+    """Whatever the method, and whether they take part in it or come afterwards."""
+    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in (x_shape, w_shape, w_shape[:1]))
+    pads = (w_shape[2] // 2,) * 4
+    attributes = {"auto_pad": "NOTSET", "dilations": None, "kernel_shape": None, "strides": None, "pads": pads}
+    attributes["group"] = x_shape[1] // w_shape[1]
+    exact, scale = in_float64(x, w, b, attributes)
+    residual = rng.standard_normal(exact.shape).astype(np.float32)
+    for added in (None, residual):
+        kernel = Convolution([None, guarded(w), None], attributes)
+        got = kernel(x, w, b, allocate=np.empty, residual=added, activation=activation)
+        wanted = ACTIVATIONS[activation](exact if added is None else exact + added)
+        assert np.abs(got - wanted).max() <= 2e-6 * scale.max()
+
+
 @pytest.mark.parametrize("sizes", [(144, 1), (12, 12), (18, 66)])
 def test_large_tiles_are_for_fast_math_alone(tier, rng, sizes):
     x, w = (

@@ -17,6 +17,9 @@ from onnxeval.ops.math.matmul import gemm, matmul
 SIZES = st.one_of(st.integers(1, 20), st.sampled_from([31, 32, 33, 47, 48, 49, 64, 96, 97, 130, 250, 600]))
 
 
+HARD_SWISH = Activation(Kind.HARD_SWISH, 0.25, 0.5)
+
+
 def numbers(data, shape):
     seed = data.draw(st.integers(0, 2**32 - 1))
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
@@ -29,10 +32,12 @@ def laid_out(values, transposed, at_end):
     return guarded(np.ascontiguousarray(values.swapaxes(-1, -2)), at_end=at_end).swapaxes(-1, -2)
 
 
-def assert_close(got, a, b, extras=(), low=-np.inf, high=np.inf):
+def assert_close(got, a, b, extras=(), activation=IDENTITY):
     exact = np.matmul(a.astype(float), b.astype(float)) + sum(extra.astype(float) for extra in extras)
     scale = np.matmul(abs(a).astype(float), abs(b).astype(float)) + sum(abs(extra) for extra in extras)
-    error = np.abs(got - np.clip(exact, low, high))
+    low, high = activation.alpha, activation.beta
+    swish = activation.kind == Kind.HARD_SWISH
+    error = np.abs(got - (exact * np.clip(low * exact + high, 0, 1) if swish else np.clip(exact, low, high)))
     assert (error <= 2e-6 * scale + 1e-30).all()
 
 
@@ -47,12 +52,12 @@ def test_products_of_every_size(tier, data):
     row_bias = guarded(numbers(data, m), at_end=at_end) if data.draw(st.booleans()) else None
     column_bias = guarded(numbers(data, n), at_end=at_end) if data.draw(st.booleans()) else None
     residual = guarded(numbers(data, (m, n)), at_end=at_end) if data.draw(st.booleans()) else None
-    activation = data.draw(st.sampled_from([IDENTITY, RELU, Activation(Kind.CLIP, -1.0, 2.0)]))
+    activation = data.draw(st.sampled_from([IDENTITY, RELU, Activation(Kind.CLIP, -1.0, 2.0), HARD_SWISH]))
     out = guarded(np.full((m, n), np.nan, np.float32), at_end=at_end)
     tier.multiply(a, right, out, row_bias, column_bias, residual, *activation)
     rows = None if row_bias is None else row_bias[:, None]
     extras = [extra for extra in (rows, column_bias, residual) if extra is not None]
-    assert_close(out, a, b, extras, activation.alpha, activation.beta)
+    assert_close(out, a, b, extras, activation)
 
 
 @settings(max_examples=40, deadline=None)

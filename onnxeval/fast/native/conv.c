@@ -92,7 +92,7 @@ static void pixels_task(void *context, long ticket) {
                 t.c = q->y + at;
                 if (to == g->channels) NAMED(finish_tile)(&t, &q->epilogue, at, group * g->maps + map, 0);
                 run_tile(&t, maps, job->raw);
-                if (to == g->channels && q->epilogue.activation.kind != CLIP)
+                if (to == g->channels && !is_at_once(&q->epilogue.activation))
                     for (long i = 0; i < maps; i++)
                         NAMED(activate)(&q->epilogue.activation, t.c + i * pixels, t.c + i * pixels, t.columns);
             }

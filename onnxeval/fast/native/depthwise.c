@@ -25,7 +25,7 @@ typedef struct {
     long column, count;
     int inside;         /* whether all of them see the input at all taps */
     const Lanes *lanes; /* of each tap, those that see it; of the vectors that windows are cut out of, where they are halved */
-    Vector lowest, highest;
+    const Activation *how; /* NULL where it comes afterwards */
 } Windows;
 
 INLINE int is_halved(const Shape s) { return s.stride_x == 2 && s.dense && s.taps_x <= MOST_HALVED; }
@@ -56,10 +56,10 @@ INLINE void see(Vector *seen, const Windows *v, const float *from, const Shape s
 INLINE void finish(const Windows *v, Vector sum, float *y, const float *residual) {
     if (v->count == LANES) {
         if (residual) sum += load(residual);
-        store(y, smaller(v->highest, larger(v->lowest, sum)));
+        store(y, v->how ? activated_at_once(sum, v->how) : sum);
     } else {
         if (residual) sum += load_first(residual, v->count);
-        store_first(y, smaller(v->highest, larger(v->lowest, sum)), v->count);
+        store_first(y, v->how ? activated_at_once(sum, v->how) : sum, v->count);
     }
 }
 
@@ -130,12 +130,10 @@ INLINE void one_column(const Geometry *g, const Windows *v, const float *x, cons
 INLINE void some_planes(const Convolution *q, long from, long to, const Shape s, const int known) {
     const Geometry *g = &q->g;
     const Epilogue *e = &q->epilogue;
-    const int clips = e->activation.kind == CLIP, halved = known && is_halved(s);
+    const int at_once = is_at_once(&e->activation), halved = known && is_halved(s);
     const long maps = g->groups * g->maps, pixels = g->rows * g->columns;
     Lanes lanes[MOST_TAPS];
-    Windows v = {.lanes = lanes};
-    v.lowest = all(clips ? e->activation.alpha : -INFINITY);
-    v.highest = all(clips ? e->activation.beta : INFINITY);
+    Windows v = {.lanes = lanes, .how = at_once ? &e->activation : NULL};
     for (v.column = 0; v.column < g->columns; v.column += LANES) {
         v.count = MINIMUM(LANES, g->columns - v.column);
         v.inside = v.count == LANES;
@@ -168,7 +166,7 @@ INLINE void some_planes(const Convolution *q, long from, long to, const Shape s,
                 one_column(g, &v, x, w, q->y + plane * pixels, residual, bias, s, known, 0);
         }
     }
-    if (!clips) NAMED(activate)(&e->activation, q->y + from * pixels, q->y + from * pixels, (to - from) * pixels);
+    if (!at_once) NAMED(activate)(&e->activation, q->y + from * pixels, q->y + from * pixels, (to - from) * pixels);
 }
 
 static void planes_task(void *context, long ticket) {

@@ -107,22 +107,23 @@ static void copy_seen(const Geometry *g, const Part *p, const float *x, float *t
 static void turn_over(const Convolution *q, const float *sums, long width, long windows, long map, long maps, ptrdiff_t at) {
     const Epilogue *e = &q->epilogue;
     const long pixels = q->g.rows * q->g.columns;
-    const int clips = e->activation.kind == CLIP;
-    const Vector lowest = all(clips ? e->activation.alpha : -INFINITY), highest = all(clips ? e->activation.beta : INFINITY);
+    const int at_once = is_at_once(&e->activation);
     for (long first = 0; first < maps; first += LANES) {
         const long some = MINIMUM(LANES, maps - first);
         Vector v[LANES];
         UNROLL for (int i = 0; i < LANES; i++) v[i] = load(sums + i * width + first); /* there is room after the last */
         turn(v);
-        for (long j = 0; j < some; j++, at += pixels) {
+        for (long j = 0; j < some; j++) {
             Vector sum = v[j] + all(e->row_bias ? e->row_bias[map + first + j] : 0);
-            if (e->residual) sum += load_first(e->residual + at, windows);
-            sum = smaller(highest, larger(lowest, sum));
+            if (e->residual) sum += load_first(e->residual + at + j * pixels, windows);
+            v[j] = at_once ? activated_at_once(sum, &e->activation) : sum;
+        }
+        if (!at_once) NAMED(activate)(&e->activation, (float *)v, (float *)v, some * LANES);
+        for (long j = 0; j < some; j++, at += pixels) {
             if (windows == LANES)
-                store(q->y + at, sum);
+                store(q->y + at, v[j]);
             else
-                store_first(q->y + at, sum, windows);
-            if (!clips) NAMED(activate)(&e->activation, q->y + at, q->y + at, windows);
+                store_first(q->y + at, v[j], windows);
         }
     }
 }

@@ -50,9 +50,9 @@ void NAMED(finish_tile)(Tile *t, const Epilogue *e, ptrdiff_t at, long row, long
     t->row_bias = e->row_bias ? e->row_bias + row : NULL;
     t->column_bias = e->column_bias ? e->column_bias + column : NULL;
     t->residual = e->residual ? e->residual + at : NULL;
-    t->clipped = e->activation.kind == CLIP && (e->activation.alpha != -INFINITY || e->activation.beta != INFINITY);
-    t->lowest = e->activation.alpha;
-    t->highest = e->activation.beta;
+    t->activated = is_at_once(&e->activation) &&
+                   (e->activation.kind != CLIP || e->activation.alpha != -INFINITY || e->activation.beta != INFINITY);
+    t->activation = e->activation;
 }
 
 typedef struct {
@@ -95,7 +95,7 @@ static void multiply_panel(const Product *p, long item, long first, long last, l
             run_tile(&t, MINIMUM(TILE_ROWS, last - i), raw);
         }
     }
-    if (p->epilogue.activation.kind != CLIP)
+    if (!is_at_once(&p->epilogue.activation))
         for (long i = first; i < last; i++)
             NAMED(activate)(&p->epilogue.activation, p->c + c + i * p->n, p->c + c + i * p->n, columns);
 }

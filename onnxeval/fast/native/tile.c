@@ -51,10 +51,14 @@ INLINE void tile(const Tile *t, const int rows, const int vectors, const int raw
     if (t->residual)
         UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
             sum[i][j] += AT(t->residual + i * c_row + j * LANES, j);
-    if (t->clipped) {
-        Vector lowest = all(t->lowest), highest = all(t->highest);
+    if (t->activated && t->activation.kind == CLIP) {
+        const Activation clip = {CLIP, t->activation.alpha, t->activation.beta};
         UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
-            sum[i][j] = smaller(highest, larger(lowest, sum[i][j]));
+            sum[i][j] = activated_at_once(sum[i][j], &clip);
+    } else if (t->activated) {
+        const Activation swish = {HARD_SWISH, t->activation.alpha, t->activation.beta};
+        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int j = 0; j < vectors; j++)
+            sum[i][j] = activated_at_once(sum[i][j], &swish);
     }
 #undef AT
     UNROLL for (int i = 0; i < rows; i++) {

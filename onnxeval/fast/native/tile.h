@@ -35,10 +35,19 @@ typedef struct {
     long depth;
     long columns;                                   /* of c: the last vector may be a part of one */
     const float *row_bias, *column_bias, *residual; /* at this tile; NULL where there is none */
-    float lowest, highest;
-    int accumulate; /* whether c holds a sum already */
-    int clipped;
+    int accumulate;                                 /* whether c holds a sum already */
+    int activated;                                  /* by `activation` */
+    Activation activation;
 } Tile;
+
+/* Sums of these kinds are activated before they are stored; others are quicker afterwards, many at a time. */
+INLINE int is_at_once(const Activation *how) { return how->kind == CLIP || how->kind == HARD_SWISH; }
+
+INLINE Vector activated_at_once(Vector v, const Activation *how) {
+    const Vector alpha = all(how->alpha), beta = all(how->beta);
+    if (how->kind == HARD_SWISH) return v * smaller(all(1.0f), larger(zero(), alpha * v + beta));
+    return smaller(beta, larger(alpha, v));
+}
 
 typedef void (*TileKernel)(const Tile *);
 

@@ -230,8 +230,8 @@ INLINE void transform_output(const Job *job, const float *sums, ptrdiff_t point,
     const Geometry *g = &job->q->g;
     const int side = size + 2;
     const Activation *how = &job->q->epilogue.activation;
-    const int clips = how->kind == CLIP;
-    const Vector lowest = all(clips ? how->alpha : -INFINITY), highest = all(clips ? how->beta : INFINITY), shift = all(bias);
+    const int at_once = is_at_once(how);
+    const Vector shift = all(bias);
     Vector columns[MOST_SIDE * MOST_SIZE]; /* of a tile: (side, size) */
     UNROLL for (int j = 0; j < side; j++) {
         Vector m[MOST_SIDE];
@@ -262,9 +262,9 @@ INLINE void transform_output(const Job *job, const float *sums, ptrdiff_t point,
                 const long lanes = MINIMUM(LANES, columns_left - j);
                 Vector v = load_first(rows[i] + size * done + j, lanes);
                 if (residual) v += load_first(residual + at + j, lanes);
-                store_first(y + at + j, smaller(highest, larger(lowest, v)), lanes);
+                store_first(y + at + j, at_once ? activated_at_once(v, how) : v, lanes);
             }
-            if (!clips) NAMED(activate)(how, y + at, y + at, columns_left);
+            if (!at_once) NAMED(activate)(how, y + at, y + at, columns_left);
         }
         done += run;
     }
