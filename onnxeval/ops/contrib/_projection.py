@@ -35,4 +35,5 @@ def projected(
         raise ValueError(f"weights of {width} columns do not hold queries, keys and values of sizes {list(sizes)}")
     if bias is not None and bias.shape != (width,):
         raise ValueError(f"the bias has shape {shape_text(bias.shape)}, expected [{width}]")
-    return np.split(product(x, weights, bias), np.cumsum(sizes)[:2], axis=2)
+    whole, keys, values = product(x, weights, bias), sizes[0], sizes[0] + sizes[1]
+    return [whole[:, :, :keys], whole[:, :, keys:values], whole[:, :, values:]]
