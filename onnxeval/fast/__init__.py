@@ -29,7 +29,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.math.matmul": ("products",),
     "onnxeval.ops.math.softmax": ("rows",),
     "onnxeval.ops.nn.attention": ("attention",),
-    "onnxeval.ops.nn.batch_norm": ("elementwise",),
+    "onnxeval.ops.nn.batch_norm": ("batch_norms",),
     "onnxeval.ops.nn.conv": ("convolutions",),
     "onnxeval.ops.nn.conv_transpose": ("transposed",),
     "onnxeval.ops.nn.conv_integer": ("integer_convolutions",),

@@ -1,15 +1,7 @@
-"""BatchNormalization in inference: what it does to each channel."""
+"""BatchNormalization in inference by itself."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
-
-from onnxeval.dtypes import Tensor
-from onnxeval.fast._checks import known_float32
-from onnxeval.fast.parts import Part
+from onnxeval.fast import replaces
+from onnxeval.fast.elementwise import by_itself
 from onnxeval.ops.nn.batch_norm import (
     batch_normalization,
     batch_normalization_by_outputs,
@@ -17,45 +9,10 @@ from onnxeval.ops.nn.batch_norm import (
     batch_normalization_is_test,
 )
 
-BATCH_NORMS = (
+for _kernel in (
     batch_normalization,
     batch_normalization_by_outputs,
     batch_normalization_by_outputs_and_features,
     batch_normalization_is_test,
-)
-
-
-class Normalisation(NamedTuple):
-    """(x - mean) * factor + shift, a number each for each channel."""
-
-    mean: Tensor
-    factor: Tensor
-    shift: Tensor
-
-    def then(self, factor: Tensor | float, shift: Tensor | float) -> Normalisation | None:
-        """The same, times a factor, plus a shift, in one; None where a number of it is not finite any more."""
-        with np.errstate(all="ignore"):
-            parts = (
-                np.multiply(self.factor, factor, dtype=float),
-                np.multiply(self.shift, factor, dtype=float) + shift,
-            )
-            found = [part.astype(np.float32) for part in parts]
-        return Normalisation(self.mean, *found) if all(np.isfinite(part).all() for part in found) else None
-
-
-def normalisation_of(part: Part, constants: Sequence[Tensor | None]) -> Normalisation | None:
-    """What a part does in inference, where its parameters are constant; None for any other part."""
-    if part.kernel not in BATCH_NORMS:
-        return None
-    attributes = part.attributes
-    is_training = attributes.get("training_mode") or not attributes.get("is_test", 1)
-    if is_training or not attributes.get("spatial", 1) or attributes.get("n_outputs", 1) != 1:
-        return None
-    known = [constants[source] if source >= 0 else None for source in part.sources[1:5]]
-    given = [each for each in known if each is not None and known_float32(each) and each.ndim == 1]
-    if len(given) < 4 or len({len(each) for each in given}) > 1:
-        return None
-    scale, shift, mean, variance = given
-    with np.errstate(all="ignore"):
-        factor = scale / np.sqrt(variance + np.float32(attributes["epsilon"]))
-    return Normalisation(*map(np.ascontiguousarray, (mean, factor, shift)))
+):
+    replaces(_kernel, rounded=1)(by_itself(_kernel))

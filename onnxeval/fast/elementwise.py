@@ -14,9 +14,9 @@ from onnxeval.dtypes import Tensor
 from onnxeval.fast import Binder, replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
 from onnxeval.fast.activations import Kind
-from onnxeval.fast.batch_norms import BATCH_NORMS, Normalisation, normalisation_of
 from onnxeval.fast.curves import activation_of, clip_of
 from onnxeval.fast.engine import native
+from onnxeval.fast.normalisations import Normalisation, is_normalisation, normalisation_of
 from onnxeval.fast.parts import SO_FAR, Part
 from onnxeval.ops.math.clip import clip, clip_attributes
 from onnxeval.ops.math.power import power
@@ -283,7 +283,7 @@ def _instruction(part: Part, constants: Sequence[Tensor | None], *, begins: bool
     unary = len(part.sources) == 1
     if not begins and SO_FAR not in part.sources:
         return None
-    if part.kernel in BATCH_NORMS:
+    if is_normalisation(part.kernel):
         return normalisation_of(part, constants) if begins or part.sources[0] == SO_FAR else None
     if part.kernel in _JOINS and len(part.sources) == 2:
         straight, exchanged = _JOINS[part.kernel]
@@ -324,7 +324,9 @@ class _Alone(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-def _bind(readable: Kernel) -> Binder:
+def by_itself(readable: Kernel) -> Binder:
+    """What makes a chain of one operator, in its place."""
+
     def bind(constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
         chain = element_chain([_Alone(readable, tuple(range(len(constants))), attributes)], constants, 0)
         if chain is None:
@@ -341,8 +343,8 @@ def _bind(readable: Kernel) -> Binder:
 
 
 #: Those of two operands are in `onnxeval.fast.maps`, of every type.
-_ALONE: tuple[Kernel, ...] = (parametric_relu, *_SIMPLE, power, clip, clip_attributes, *BATCH_NORMS)
+_ALONE: tuple[Kernel, ...] = (parametric_relu, *_SIMPLE, power, clip, clip_attributes)
 #: 16-bit floats are limited by the largest of their own type; NumPy takes the sign of their bits.
 _FLOAT32_ALONE = frozenset({clip_attributes, _standard("Abs", 13)})
 for _kernel in _ALONE:
-    replaces(_kernel, rounded=0 if _kernel in _FLOAT32_ALONE else 1)(_bind(_kernel))
+    replaces(_kernel, rounded=0 if _kernel in _FLOAT32_ALONE else 1)(by_itself(_kernel))
