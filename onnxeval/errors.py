@@ -28,7 +28,7 @@ class OnnxEvalError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
+        super().__init__(_readable(message))
         self.hint = hint
 
     def located(self, label: str) -> OnnxEvalError:
@@ -42,6 +42,19 @@ class OnnxEvalError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """What pickle keeps, so that errors cross to other processes; __init__ takes other arguments than ``args``."""
         return _restored, (type(self), self.args, self.__dict__)
+
+
+#: Characters of a message: a list of a million axes tells nobody more than its beginning and its end.
+_LONGEST = 4000
+
+
+def _readable(message: str) -> str:
+    """A message without the middle of what is too long to read."""
+    left_out = len(message) - _LONGEST
+    if left_out <= 0:
+        return message
+    half = _LONGEST // 2
+    return f"{message[:half]} … {left_out:,} characters … {message[-half:]}"
 
 
 def _restored(kind: type[OnnxEvalError], args: tuple[Any, ...], state: Mapping[str, Any]) -> OnnxEvalError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnxeval.passes._rewrite import Known, Pass, with_bodies
+from onnxeval.passes._rewrite import Known, Pass, once, with_bodies
 from onnxeval.passes._shapes import decided_by_shapes, decided_by_types
 from onnxeval.passes.bind_movements import bound_movement, is_movement
 from onnxeval.passes.drop_identities import drop_identities
@@ -72,10 +72,14 @@ def optimise(plan: Plan, known: Known) -> Plan:
 
 def _throughout(plan: Plan, known: Known, passes: Sequence[Pass]) -> Plan:
     """The plan after these passes, the plans inside it too."""
-    for rewrite in passes:
-        plan = rewrite(plan, known)
-    if not any(step.subgraphs for step in plan.steps):
-        return plan
     inner = Known(known.evaluate, fast_math=known.fast_math)  # names mean something else inside
-    steps = tuple([with_bodies(step, lambda body: _throughout(body, inner, passes)) for step in plan.steps])
-    return plan._replace(steps=steps)
+
+    def rewritten(plan: Plan, known: Known) -> Plan:
+        for rewrite in passes:
+            plan = rewrite(plan, known)
+        if not any(step.subgraphs for step in plan.steps):
+            return plan
+        return plan._replace(steps=tuple([with_bodies(step, inside) for step in plan.steps]))
+
+    inside = once(lambda body: rewritten(body, inner))
+    return rewritten(plan, known)

@@ -71,6 +71,18 @@ def with_bodies(step: Step, rewrite: Callable[[Plan], Plan]) -> Step:
     return step._replace(subgraphs=bodies) if is_changed else step
 
 
+def once(rewrite: Callable[[Plan], Plan]) -> Callable[[Plan], Plan]:
+    """The rewrite, done once for a body that many steps share, as functions that call functions do."""
+    done: dict[Plan, Plan] = {}
+
+    def rewritten(body: Plan) -> Plan:
+        if body not in done:
+            done[body] = rewrite(body)
+        return done[body]
+
+    return rewritten
+
+
 def count_readers(plan: Plan) -> Counter[str]:
     """How many times each name is read; being an output of the plan counts too."""
     counts = Counter(plan.outputs)
@@ -131,20 +143,29 @@ def rebuilt(plan: Plan, steps: Sequence[Step], constants: Mapping[str, Tensor]) 
 
 def is_compiled(plan: Plan) -> bool:
     """Whether every body within is a plan already, so that its names can change."""
-    bodies = [body for step in plan.steps for body in step.subgraphs.values()]
-    return all(isinstance(body, Plan) and is_compiled(body) for body in bodies)
+    return all(isinstance(body, Plan) for body in _bodies(plan.steps))
 
 
 def locals_within(step: Step) -> set[str]:
     """The names that the bodies of a step make, bodies inside them included."""
     names: set[str] = set()
-    for body in step.subgraphs.values():
+    for body in _bodies([step]):
         if isinstance(body, Plan):
-            names.update(body.inputs, body.constants)
-            for inner in body.steps:
-                names.update(inner.outputs)
-                names |= locals_within(inner)
+            names.update(body.inputs, body.constants, *(inner.outputs for inner in body.steps))
     return names - {""}
+
+
+def _bodies(steps: Iterable[Step]) -> set[Plan | TypedBody | RepeatedBody]:
+    """The bodies of steps, and those inside them, each once."""
+    found: set[Plan | TypedBody | RepeatedBody] = set()
+    left = [body for step in steps for body in step.subgraphs.values()]
+    while left:
+        body = left.pop()
+        if body not in found:
+            found.add(body)
+            if isinstance(body, Plan):
+                left.extend(inner for step in body.steps for inner in step.subgraphs.values())
+    return found
 
 
 def renamed(step: Step, new: Mapping[str, str], around: str = "") -> Step:

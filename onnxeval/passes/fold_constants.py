@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Evaluate, Known, op_type, reads_of, rebuilt, with_bodies
+from onnxeval.passes._rewrite import Evaluate, Known, once, op_type, reads_of, rebuilt, with_bodies
 from onnxeval.plan import NOTHING, Plan, Step
 from onnxeval.values import Value
 
@@ -18,7 +18,9 @@ ALLOWANCE = 1 << 27
 
 def fold_constants(plan: Plan, known: Known) -> Plan:
     """The plan without the steps that depend on nothing fed; what cannot be computed now is left to the run."""
-    return _folded(plan, known.evaluate, NOTHING, _Allowance(ALLOWANCE))
+    allowance = _Allowance(ALLOWANCE)
+    in_function = once(lambda body: _folded(body, known.evaluate, NOTHING, allowance, in_function))
+    return _folded(plan, known.evaluate, NOTHING, allowance, in_function)
 
 
 class _Allowance:
@@ -37,7 +39,18 @@ class _Allowance:
         return taken
 
 
-def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowance: _Allowance) -> Plan:
+def _folded(
+    plan: Plan,
+    evaluate: Evaluate,
+    around: Mapping[str, Tensor],
+    allowance: _Allowance,
+    in_function: Callable[[Plan], Plan],
+) -> Plan:
+    """``around`` are constants that the plan may capture, ``in_function`` is for bodies that capture nothing."""
+
+    def inside(body: Plan) -> Plan:
+        return _folded(body, evaluate, known, allowance, in_function) if body.captures else in_function(body)
+
     known = {name: around[name] for name in plan.captures if name in around}
     known.update(plan.constants)
     taken: dict[str, int] = {}
@@ -66,7 +79,7 @@ def _folded(plan: Plan, evaluate: Evaluate, around: Mapping[str, Tensor], allowa
                     taken[heir] += taken.pop(name)
         else:
             needed.update(reads_of(step))
-            steps.append(with_bodies(step, lambda body: _folded(body, evaluate, known, allowance)))
+            steps.append(with_bodies(step, inside))
     is_changed = len(known) > len(plan.constants) or steps != list(plan.steps)
     return rebuilt(plan, steps, known) if is_changed else plan
 

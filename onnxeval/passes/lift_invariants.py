@@ -6,13 +6,14 @@ and again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from onnxeval.passes._rewrite import (
     Known,
     is_compiled,
     locals_within,
+    once,
     op_type,
     rebuilt,
     renamed,
@@ -27,11 +28,16 @@ T = TypeVar("T")
 _BEFORE, _BEFORE_RESULTS = 2, 1
 
 
-def lift_invariants(plan: Plan, known: Known) -> Plan:
+def lift_invariants(plan: Plan, _: Known) -> Plan:
     """The plan in which loops, from the innermost outwards, carry only what may change."""
+    inside = once(lambda body: _lifted(body, inside))
+    return _lifted(plan, inside)
+
+
+def _lifted(plan: Plan, inside: Callable[[Plan], Plan]) -> Plan:
     steps: list[Step] = []
     for step in plan.steps:
-        inner = with_bodies(step, lambda body: lift_invariants(body, known))
+        inner = with_bodies(step, inside)
         invariants = _invariants(inner)
         if not invariants:
             steps.append(inner)

@@ -18,6 +18,9 @@ RESHAPING = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 #: Operators that may change nothing.
 _MOVEMENTS = frozenset({"Transpose", "Cast", *RESHAPING})
 
+#: Nodes that the label of a merged step names: each step of a long row would name all before it.
+_MOST_LABELS = 24
+
 
 def merge_movements(plan: Plan, known: Known) -> Plan:
     """The plan whose steps read from before a movement that the step repeats or undoes.
@@ -118,7 +121,10 @@ class _Work:
 
     def _merged(self, before: Step, step: Step) -> Step:
         self.changed = True
-        label = f"{before.label} + {step.label}"
+        labels = before.label.split(" + ")
+        if len(labels) >= _MOST_LABELS:
+            labels = [*labels[: _MOST_LABELS - 2], "…"]
+        label = " + ".join([*labels, step.label])
         return step._replace(label=label, inputs=(before.inputs[0], *step.inputs[1:]))
 
     def _changes_nothing(self, step: Step) -> bool:

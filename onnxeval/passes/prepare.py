@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.passes._rewrite import Known, with_bodies
+from onnxeval.passes._rewrite import Known, once, with_bodies
 from onnxeval.plan import Plan, Step
 from onnxeval.registry import preparation_of, signature_of
 
@@ -22,7 +22,14 @@ ALLOWANCE = 1 << 26
 
 def prepare(plan: Plan, _: Known) -> Plan:
     """The plan whose steps hold what their kernels prepare."""
-    return _prepared(plan, _Allowance(ALLOWANCE))
+    allowance = _Allowance(ALLOWANCE)
+
+    def prepared(plan: Plan) -> Plan:
+        steps = [with_bodies(_with_prepared(step, plan.constants, allowance), inside) for step in plan.steps]
+        return plan._replace(steps=tuple(steps))
+
+    inside = once(prepared)
+    return prepared(plan)
 
 
 class _Allowance:
@@ -37,14 +44,6 @@ class _Allowance:
             return False
         self.left -= elements
         return True
-
-
-def _prepared(plan: Plan, allowance: _Allowance) -> Plan:
-    steps = [
-        with_bodies(_with_prepared(step, plan.constants, allowance), lambda body: _prepared(body, allowance))
-        for step in plan.steps
-    ]
-    return plan._replace(steps=tuple(steps))
 
 
 def _with_prepared(step: Step, constants: Mapping[str, Tensor], allowance: _Allowance) -> Step:

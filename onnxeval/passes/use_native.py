@@ -14,7 +14,7 @@ from onnxeval.fast import is_replayable, replacement
 from onnxeval.fast.engine import native
 from onnxeval.fast.halves import or_else
 from onnxeval.passes._kernels import OverLastAxis
-from onnxeval.passes._rewrite import Known, with_bodies
+from onnxeval.passes._rewrite import Known, once, with_bodies
 from onnxeval.passes.fuse_chains import Chain
 from onnxeval.plan import NOTHING, Plan, Step
 from onnxeval.registry import Kernel
@@ -27,16 +27,21 @@ if TYPE_CHECKING:
 
 def use_native(plan: Plan, known: Known) -> Plan:
     """The plan with faster kernels; as it is where they are not built or turned off."""
-    return plan if native() is None else _swapped(plan, NOTHING, known.fast_math)
+    if native() is None:
+        return plan
+    fast_math = known.fast_math
 
+    def swapped(plan: Plan, around: Mapping[str, Tensor]) -> Plan:
+        known = {**{name: around[name] for name in plan.captures if name in around}, **plan.constants}
 
-def _swapped(plan: Plan, around: Mapping[str, Tensor], fast_math: bool) -> Plan:
-    known = {**{name: around[name] for name in plan.captures if name in around}, **plan.constants}
-    steps = [
-        with_bodies(_with_kernel(step, known, fast_math), lambda body: _swapped(body, known, fast_math))
-        for step in plan.steps
-    ]
-    return plan._replace(steps=tuple(steps))
+        def inside(body: Plan) -> Plan:
+            return swapped(body, known) if body.captures else in_function(body)
+
+        steps = [with_bodies(_with_kernel(step, known, fast_math), inside) for step in plan.steps]
+        return plan._replace(steps=tuple(steps))
+
+    in_function = once(lambda body: swapped(body, NOTHING))
+    return swapped(plan, NOTHING)
 
 
 def _with_kernel(step: Step, known: Mapping[str, Tensor], fast_math: bool) -> Step:

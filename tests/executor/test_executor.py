@@ -159,3 +159,29 @@ def test_missing_outputs_are_an_error_and_extra_ones_are_dropped() -> None:
 def test_the_same_seed_gives_the_same_numbers() -> None:
     draws = [Run(seed=seed).rng.random(3).tolist() for seed in (7, 7, 8)]
     assert draws[0] == draws[1] != draws[2]
+
+
+def test_the_middle_of_a_message_that_nobody_reads_is_left_out() -> None:
+    model = parse(f"{HEADER} g (float[N] x) => (float[M] y) {{ y = Transpose <perm = {list(range(100_000))}> (x) }}")
+    with pytest.raises(onnxeval.NodeError, match=r"perm \[0, 1, 2") as raised:
+        load(model).run({"x": np.ones(3, np.float32)})
+    assert len(str(raised.value)) < 5000
+    assert "99999]" in str(raised.value)
+
+
+def test_results_of_any_size_are_refused_before_what_leads_to_them() -> None:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    inputs = ", ".join(["x"] * 26)
+    einsum = f'y = Einsum <equation = "{",".join(letters)}->{letters}"> ({inputs})'
+    expand = "s = Constant <value_ints = [4611686018427387904, 4611686018427387904]> () y = Expand (x, s)"
+    for node, size in ((einsum, 16), (expand, 1)):
+        model = load(parse(f"{HEADER} g (float[N] x) => (float[M] y) {{ {node} }}"))
+        for reference in (False, True):
+            with pytest.raises(onnxeval.ResourceLimitError, match="a tensor float32"):
+                model.run({"x": np.ones(size, np.float32)}, reference=reference)
+
+
+def test_many_axes_take_no_time() -> None:
+    model = parse(f"{HEADER} g (float[N] x, int64[M] a) => (float[K] y) {{ y = Unsqueeze (x, a) }}")
+    with pytest.raises(onnxeval.NodeError, match="100001"):
+        load(model).run({"x": np.ones(3, np.float32), "a": np.arange(100_000)})

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from passes.plans import operators
 
 import onnxeval
+from onnxeval.limits import Limits
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
 RNG = np.random.default_rng(0)
@@ -176,3 +177,42 @@ def test_memory_is_reused_at_all() -> None:
     assert kernel(a) is a
     small = np.ones(4, np.float32)
     assert kernel(small) is not small
+
+
+@pytest.mark.parametrize("branch", [False, True])
+def test_a_function_on_many_paths_is_rewritten_once(branch: bool) -> None:
+    """Each of these calls the next one twice: 2^60 paths lead to the last."""
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("f", 1)]
+    last = 60
+    functions = [
+        helper.make_function(
+            "f",
+            f"F{k}",
+            ["a"],
+            ["b"],
+            [
+                helper.make_node(f"F{k + 1}", ["a"], ["c"], domain="f"),
+                helper.make_node(f"F{k + 1}", ["c"], ["b"], domain="f"),
+            ],
+            imports,
+        )
+        for k in range(last)
+    ]
+    functions.append(helper.make_function("f", f"F{last}", ["a"], ["b"], [helper.make_node("Relu", "a", "b")], imports))
+    call = helper.make_node("F0", ["x"], ["y"], domain="f")
+    if branch:
+        bodies = {
+            name: helper.make_graph([call], name, [], [helper.make_empty_tensor_value_info("y")]) for name in "te"
+        }
+        call = helper.make_node("If", ["c"], ["y"], then_branch=bodies["t"], else_branch=bodies["e"])
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
+    graph = helper.make_graph(
+        [call],
+        "g",
+        [value],
+        [helper.make_empty_tensor_value_info("y")],
+        [numpy_helper.from_array(np.array(True), "c")] if branch else [],
+    )
+    model = onnxeval.load(helper.make_model(graph, opset_imports=imports, functions=functions, ir_version=10))
+    with pytest.raises(onnxeval.ResourceLimitError):
+        model.run({"x": np.zeros(2, np.float32)}, limits=Limits(steps=1000))

@@ -191,3 +191,12 @@ class TestMovements:
         loaded = model(f"{body}\ny = Neg ({names[-1]})")
         assert len(steps(loaded)) <= 2
         same(loaded)
+
+
+def test_a_long_row_of_movements_does_not_grow_its_label():
+    body = "s = Shape (x) a0 = Reshape (x, s) " + " ".join(f"a{k + 1} = Reshape (a{k}, s)" for k in range(200))
+    loaded = model(f"{body} y = Abs (a200)", inputs="float[N,3,4] x")
+    known = {f"a{k}": TensorType(np.dtype(np.float32), (2, 3, 4)) for k in range(201)}
+    plan = optimise(loaded.plan(reference=True), Known(evaluate, known))
+    assert max(len(step.label) for step in plan.steps) < 1000
+    same(loaded)

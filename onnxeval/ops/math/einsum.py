@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.ops._allocate import Allocate
 from onnxeval.ops._precision import in_float32
 from onnxeval.ops.math._equation import Labels, label_sizes, read_equation
 from onnxeval.registry import op
@@ -21,7 +22,7 @@ class _Labelled(NamedTuple):
 
 @op("Einsum", versions=(12, 28))
 @in_float32
-def einsum(*xs: Tensor, equation: str) -> Tensor:
+def einsum(*xs: Tensor, equation: str, allocate: Allocate) -> Tensor:
     """The sum over all labels that the output of ``equation`` lacks, of the products of the inputs.
 
     Integers wrap around like their type. An ellipsis that the output lacks is summed over too. Raises ValueError for
@@ -32,11 +33,13 @@ def einsum(*xs: Tensor, equation: str) -> Tensor:
     factors = [
         _unstretched(_diagonal(labels, x, equation), sizes) for labels, x in zip(inputs, xs, strict=True)
     ]  # fmt: skip
+    if len(factors) > 2:  # what is too large is refused before what leads to it is computed
+        allocate(tuple(sizes[label] for label in output), factors[0].x.dtype)
     while len(factors) > 1:
         one, other = _cheapest_pair(factors, output, sizes)
         rest = [factor for i, factor in enumerate(factors) if i not in (one, other)]
         keep = {*output, *(label for factor in rest for label in factor.labels)}
-        factors = [*rest, _contracted(factors[one], factors[other], keep)]
+        factors = [*rest, _contracted(factors[one], factors[other], keep, allocate)]
     result = _summed(factors[0], set(output))
     return result.x.transpose([result.labels.index(label) for label in output])
 
@@ -79,7 +82,7 @@ def _summed(factor: _Labelled, keep: set[str]) -> _Labelled:
     return _Labelled(labels, factor.x.sum(dropped, dtype=factor.x.dtype) if dropped else factor.x)
 
 
-def _contracted(one: _Labelled, other: _Labelled, keep: set[str]) -> _Labelled:
+def _contracted(one: _Labelled, other: _Labelled, keep: set[str], allocate: Allocate) -> _Labelled:
     """The product of two factors, summed over the labels that nothing else needs."""
     one, other = _summed(one, keep | {*other.labels}), _summed(other, keep | {*one.labels})
     shared = [label for label in one.labels if label in other.labels]
@@ -88,7 +91,8 @@ def _contracted(one: _Labelled, other: _Labelled, keep: set[str]) -> _Labelled:
     rows = [label for label in one.labels if label not in shared]
     columns = [label for label in other.labels if label not in shared]
     left, right = _arranged(one, batch, rows, inner), _arranged(other, batch, inner, columns)
-    product = np.matmul(left, right) if inner else left * right
+    product = allocate((*left.shape[:2], right.shape[2]), left.dtype)
+    (np.matmul if inner else np.multiply)(left, right, out=product)
     sizes = dict(zip((*one.labels, *other.labels), (*one.x.shape, *other.x.shape), strict=True))
     labels = (*batch, *rows, *columns)
     return _Labelled(labels, product.reshape([sizes[label] for label in labels]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from onnxeval.dtypes import Tensor
 from onnxeval.ops._allocate import Allocate
 from onnxeval.registry import op
@@ -21,10 +19,11 @@ def expand(x: Tensor, shape: Tensor, *, allocate: Allocate) -> Tensor:
     wanted = tuple(shape.tolist())
     if any(size < 0 for size in wanted):
         raise ValueError(f"shape {shape_text(wanted)} holds a negative size")
-    try:
-        common = np.broadcast_shapes(x.shape, wanted)
-    except ValueError:
-        raise ValueError(f"shapes {shape_text(x.shape)} and {shape_text(wanted)} do not broadcast") from None
+    rank = max(x.ndim, len(wanted))
+    pairs = [*zip(*((1,) * (rank - len(sizes)) + sizes for sizes in (x.shape, wanted)), strict=True)]
+    if not all(1 in pair or pair[0] == pair[1] for pair in pairs):
+        raise ValueError(f"shapes {shape_text(x.shape)} and {shape_text(wanted)} do not broadcast")
+    common = tuple(one if other == 1 else other for one, other in pairs)  # NumPy refuses what it cannot count
     result = allocate(common, x.dtype)
     result[...] = x
     return result

@@ -121,7 +121,7 @@ def unsqueeze_from_the_front(data: Tensor, *, axes: tuple[int, ...]) -> Tensor:
 
 def _unsqueezed(data: Tensor, axes: tuple[int, ...]) -> Tensor:
     rank = data.ndim + len(axes)
-    inserted = normalise_axes(axes, rank)
+    inserted = set(normalise_axes(axes, rank))
     sizes = iter(data.shape)
     return data.reshape([1 if axis in inserted else next(sizes) for axis in range(rank)])
 
