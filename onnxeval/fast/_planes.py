@@ -73,17 +73,20 @@ class Layout(NamedTuple):
         """Of all axes. They tell what `filters` makes."""
         return tuple([axis.kernel for axis in (*self.outer, *self.plane)])
 
-    def filters(self, kernels: ModuleType, w: Tensor, group: int, *, fast_math: bool = False) -> tuple[Any, ...]:
+    def filters(
+        self, kernels: ModuleType, w: Tensor, group: int, *, fast_math: bool = False, chain: int = 0
+    ) -> tuple[Any, ...]:
         """Of (M, C / group, *kernel), with taps y and x last.
 
         Channels that are convolved each by itself stay so: there are filters for each tap of the axes before. With
-        ``fast_math`` they are for less exact methods, too.
+        ``fast_math`` they are for less exact methods, too. Where ``chain`` is not 0, sums are made up of sums of that
+        many products at most.
         """
         shape = (*w.shape[:2], -1, *[axis.kernel for axis in self.plane])
         laid = contiguous(w).reshape(shape)
         if w.shape[1] == 1 and w.shape[0] <= _FEW_MAPS * group:
             return tuple([kernels.Filters(planar(contiguous(laid[:, :, tap])), group) for tap in range(laid.shape[2])])
-        return (kernels.Filters(planar(laid.reshape(w.shape[0], -1, *shape[3:])), group, fast_math),)
+        return (kernels.Filters(planar(laid.reshape(w.shape[0], -1, *shape[3:])), group, fast_math, chain),)
 
     def convolve(
         self,

@@ -26,6 +26,8 @@ from onnxeval.registry import Kernel
 
 #: Shapes of inputs that one step remembers.
 _MOST_PLANS = 64
+#: Taps whose products are summed together.
+_LONGEST = 2
 #: The largest dilation or padding that the compiled kernels take.
 _MOST_GEOMETRY = 2**31 - 1
 
@@ -114,7 +116,11 @@ def bind_conv_transpose(
         strides = tuple(axis.stride for axis in axes)
         taps = layout.taps()
         if taps not in filters:
-            filters[taps] = layout.filters(kernels, _weights(weights, axes, group), group, fast_math=fast_math)
+            # Taps are summed for themselves elsewhere: one sum over all of them would lose more
+            chain = _LONGEST * weights.shape[0] // group
+            filters[taps] = layout.filters(
+                kernels, _weights(weights, axes, group), group, fast_math=fast_math, chain=chain
+            )
         maps = weights.shape[1] * group
         planes = math.prod(strides)
         bias = None if b is None else contiguous(b) if planes == 1 else np.repeat(b, planes)

@@ -12,6 +12,7 @@ typedef struct {
     const Py_buffer *w; /* (groups * maps, channels, taps y, taps x) */
     float *packed[METHODS];
     int fast_math; /* whether less exact methods will do */
+    long chain;    /* as in Convolution */
     int unusual;   /* whether some are not finite */
 } Filters;
 
@@ -19,13 +20,15 @@ static PyObject *filters_new(PyTypeObject *type, PyObject *arguments, PyObject *
     PyObject *object;
     long groups;
     int fast_math = 0;
-    if (!PyArg_ParseTuple(arguments, "Ol|p", &object, &groups, &fast_math)) return NULL;
+    long chain = 0;
+    if (!PyArg_ParseTuple(arguments, "Ol|pl", &object, &groups, &fast_math, &chain)) return NULL;
     Filters *self = (Filters *)PyType_GenericAlloc(type, 0);
     if (!self) return NULL;
     interrupt_recording();
     self->kernels = active;
     self->groups = groups;
     self->fast_math = fast_math;
+    self->chain = chain;
     self->w = take(&self->held, object, "f", 0, "the weights");
     if (self->w && (self->w->ndim != 4 || !count_of(self->w) || groups < 1 || self->w->shape[0] % groups)) {
         PyErr_SetString(PyExc_ValueError, "the weights have no four axes, hold nothing, or are no such number of groups");
@@ -165,6 +168,7 @@ static int take_convolution(Convolve *call, PyObject *const *arguments) {
     q->epilogue.residual = residual;
     q->x = x->buf;
     q->y = out->buf;
+    q->chain = filters->chain;
     call->method = filters->kernels->choose_method(g, filters->fast_math);
     q->weights = weights_for(filters, g, &call->method);
     return q->weights ? 0 : -1;

@@ -100,6 +100,11 @@ static void pixels_task(void *context, long ticket) {
     }
 }
 
+long NAMED(channels_together)(const Convolution *q, long depth) {
+    const long channels = q->g.channels, chain = q->chain > 0 ? MINIMUM(depth, q->chain) : depth;
+    return CEIL_DIV(channels, CEIL_DIV(channels, MAXIMUM(1, chain / (q->g.taps_y * q->g.taps_x))));
+}
+
 int NAMED(convolve_by_pixels)(const Convolution *q) {
     const Geometry *g = &q->g;
     const long taps = g->taps_y * g->taps_x, pixels = g->rows * g->columns;
@@ -107,8 +112,7 @@ int NAMED(convolve_by_pixels)(const Convolution *q) {
     job.depth = g->channels * taps;
     job.units = units_of(g);
     job.raw = is_plain(g) && job.units <= RAW_UNITS;
-    const long blocks = CEIL_DIV(g->channels, MAXIMUM(1, DEPTH / taps));
-    job.step = CEIL_DIV(g->channels, blocks);
+    job.step = NAMED(channels_together)(q, DEPTH);
     job.panels = CEIL_DIV(CEIL_DIV(pixels, LANES), TILE_VECTORS);
     const long together = MAXIMUM(1, MINIMUM(MOST_PANELS, PANELS_FLOATS / (job.step * taps * PANEL)));
     job.panel_parts = CEIL_DIV(job.panels, together);

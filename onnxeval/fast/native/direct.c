@@ -199,7 +199,7 @@ int NAMED(convolve_by_maps)(const Convolution *q) {
     }
     const long taps = g->taps_y * g->taps_x;
     job.depth = g->channels * taps;
-    job.step = CEIL_DIV(g->channels, CEIL_DIV(g->channels, MAXIMUM(1, DEPTH / taps)));
+    job.step = NAMED(channels_together)(q, DEPTH);
     job.panels = CEIL_DIV(g->maps, PANEL);
     const double work = (double)(g->batch * g->groups * g->maps) * (double)job.depth * (double)(g->rows * g->columns);
     const long wanted = work < SMALL ? 1 : 4 * pool_threads(), images = g->batch * g->groups;

@@ -82,6 +82,7 @@ typedef struct {
     const float *x, *weights; /* packed for the method */
     float *y;
     Epilogue epilogue; /* row_bias: one for each map of all groups */
+    long chain;        /* of so many products sums are added up, if they are sums of products; 0 for what is quickest */
 } Convolution;
 
 /* What joins the result so far with an operand; activations have the numbers below. */

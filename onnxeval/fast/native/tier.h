@@ -71,6 +71,9 @@ size_t NAMED(packed_tiles_floats)(const Geometry *, long size);
 int NAMED(pack_tiles)(float *packed, const float *w, const Geometry *, long size);
 int NAMED(pack_channels)(float *packed, const float *w, const Geometry *);
 int NAMED(convolve_by_tiles)(const Convolution *, long size);
+/* Channels whose products are added up before what other channels gave: as equal parts as there can be, of `depth` products
+   at most. */
+long NAMED(channels_together)(const Convolution *, long depth);
 int NAMED(convolve_by_pixels)(const Convolution *);
 int NAMED(convolve_by_maps)(const Convolution *);
 /* Where each tap of that many is on the input, on the axis of the lanes, is kept for all rows of a plane. */
