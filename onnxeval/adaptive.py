@@ -1,8 +1,8 @@
 """Plans that adapt to inputs whose types and shapes come again: what follows from these alone is computed once.
 
 A run is watched: which values depend on types and shapes, and not on the numbers fed. The next run with the same gets
-a plan in which they are constants, and is watched in turn, until there is nothing more to win. From then on the
-sub-graphs of its steps adapt likewise, each to what it is called with.
+a plan in which they are constants, and is watched in turn, until there is nothing more to win. Sub-graphs of its steps
+that are called again and again adapt likewise, each to what it is called with.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _KEPT = 8
 #: Likewise of a sub-graph, and after how many calls of which none was like the one before it is not adapted any more.
 _KEPT_OF_BODIES = 4
 _MOST_CHANGES = 16
+#: Calls like the one before it that are not worth adapting to: a branch is taken once a run.
+_FEWEST_REPEATS = 3
 
 #: Bytes of a value that is worth being a constant.
 _LARGEST = 1 << 16
@@ -151,7 +153,7 @@ class Adaptive:
                     seen.values[name] = value
                 elif _is_decisive(value) and not self._by_types:
                     seen.keep(name, value)
-        results = execute(watched.plan, feeds, run, perform=noting)
+        results = execute(self._repeating(watched.plan), feeds, run, perform=noting)
         with self._lock:
             if self._kinds.get(kind) is watched:  # else another run was faster
                 self._kinds[kind] = seen
@@ -190,6 +192,7 @@ class AdaptiveBody:
         closed = plan._replace(inputs=(*plan.inputs, *plan.captures), captures=())
         self._adaptive = Adaptive(closed, memory=memory // _KEPT_OF_BODIES, kept=_KEPT_OF_BODIES, by_types=True)
         self._last: Kind = ()
+        self._repeats = 0  # of the last kind
         self._changes = 0  # of kind, since one came again
 
     def execute(self, feeds: Mapping[str, Value], captured: Mapping[str, Value], run: Run) -> dict[str, Value]:
@@ -198,8 +201,12 @@ class AdaptiveBody:
             return execute(self.plan, feeds, run, captured)
         known = {**captured, **feeds}
         kind = _types_of(known)
-        self._changes = 0 if kind == self._last else self._changes + 1
-        self._last = kind
+        if kind == self._last:
+            self._repeats, self._changes = self._repeats + 1, 0
+        else:
+            self._last, self._repeats, self._changes = kind, 0, self._changes + 1
+        if self._repeats < _FEWEST_REPEATS:
+            return execute(self.plan, feeds, run, captured)
         return self._adaptive.execute(kind, known, run)
 
 
