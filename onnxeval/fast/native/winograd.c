@@ -66,6 +66,11 @@ INLINE void transform_weights(Doubles *to, const Doubles *w, const int step, con
     to[size + 1] = c;
 }
 
+/* 2^128 over what transformed weights and inputs are less than: the sums of their products overflow nowhere, where
+   differences of infinities would be NaN. Larger ones count as not finite. */
+#define WEIGHTS_BELOW 0x1p88f
+#define INPUTS_BELOW 0x1p64f
+
 /* G w G' of each kernel, laid out (group, point, block of maps, channel, map of the block). 1 where one is not finite. */
 INLINE int pack(float *packed, const float *w, const Geometry *g, const int size) {
     const long units = CEIL_DIV(g->maps, TILE_ROWS), matrix = g->maps * g->channels;
@@ -88,7 +93,7 @@ INLINE int pack(float *packed, const float *w, const Geometry *g, const int size
                         for (int j = 0; j < side; j++) {
                             const Floats values = __builtin_convertvector(points[j], Floats);
                             memcpy(some[side * i + j] + c * maps, &values, (size_t)maps * sizeof(float));
-                            spoilt += 0 * values;
+                            spoilt += 0 * (values * WEIGHTS_BELOW);
                         }
                     }
                 }
@@ -178,7 +183,7 @@ INLINE float transform_input(const Job *job, const float *x, float *to, long wid
             UNROLL for (int j = 0; j < side; j++) transform_line(t + j, d + j, side, size);
             UNROLL for (int i = 0; i < side; i++) transform_line(d + side * i, t + side * i, 1, size);
             UNROLL for (int i = 0; i < side * side; i++) {
-                spoilt += d[i] * zero();
+                spoilt += d[i] * all(INPUTS_BELOW) * zero();
                 if (room >= LANES)
                     store(target + i * point, d[i]); /* what is too much, the next tiles write over */
                 else
