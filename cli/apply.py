@@ -86,7 +86,7 @@ def apply(
     an input can be. `onnxeval ops OP` tells the names.
     """
     import onnxeval
-    from onnxeval.applying import model_of, operator_at, outputs_of
+    from onnxeval.applying import model_of, operator_at, outputs_of, require_inputs
 
     ctx.with_resource(kept_to_memory())
     if form == "json" and save == "-":
@@ -98,6 +98,7 @@ def apply(
     reading = Reading(seed=seed or 0)
     values = _read_inputs(found, inputs, reading)
     tell_notes(reading.notes)
+    require_inputs(found, values)
     made = [_attribute(found, text) for text in attributes]
     proto = model_of(found, values, made, outputs_of(found, outputs))
     model = onnxeval.load(proto)

@@ -12,7 +12,7 @@ import click
 from onnxeval.errors import OutputError
 
 from . import screen
-from .options import FILE, fast_math_option, input_option, kernel_files, kernels_option, threads_option
+from .options import FILE, InputCommand, fast_math_option, input_option, kernel_files, kernels_option, threads_option
 from .printing import tell_notes
 from .reading import reading, reading_options
 
@@ -25,7 +25,7 @@ _FAILED = 1
 _DISTURBING = 0.2
 
 
-@click.command(short_help="Measure a model: time, memory, and how others do.")
+@click.command(cls=InputCommand, short_help="Measure a model: time, memory, and how others do.")
 @click.argument("model", type=FILE)
 @input_option
 @click.option(

@@ -15,6 +15,18 @@ FILE = click.Path(readable=False)
 _KERNEL_FILES = "onnxeval.kernel_files"
 
 
+class InputCommand(click.Command):
+    """A command on one MODEL: what stands beside it was meant as an input, most often."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
+            ctx.fail(f"Got unexpected extra argument {extra[0]!r}. An input is given as --input {extra[0]}")
+        return extra
+
+
 def input_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--input [NAME=]VALUE`, gathered as ``inputs``."""
     return click.option(

@@ -10,7 +10,7 @@ import click
 from . import screen
 from .batches import batch_options, is_batch, run_batch
 from .memory import kept_to_memory
-from .options import FILE, fast_math_option, input_option, kernels_option, threads_option
+from .options import FILE, InputCommand, fast_math_option, input_option, kernels_option, threads_option
 from .outputs import choose_outputs, known_values, with_types
 from .printing import opened_target, tell_notes
 from .random import filled, given_sizes, random_options
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DIFFERS = 1
 
 
-@click.command(short_help="Run a model and print or save its outputs.")
+@click.command(cls=InputCommand, short_help="Run a model and print or save its outputs.")
 @click.argument("model", type=FILE)
 @input_option
 @click.option(

@@ -108,7 +108,10 @@ def test(
     tolerance = Tolerance(rtol, atol, max_ulp)
     work = _of_suite(engine, only, tolerance) if suite else _of_paths(paths, tolerance)
     if not work:
-        raise InputError("there is nothing to test" + (f": no case is called {' or '.join(only)}" if only else ""))
+        raise InputError(
+            "there is nothing to test" + (f": no case is called {' or '.join(only)}" if only else ""),
+            hint="" if suite else "`onnxeval convert IN... MODEL:test_data_set_0` makes a test data set of values",
+        )
     engine += " --fast-math" * fast_math
     outcomes = run_jobs(work, engine, jobs, timeout, kernel_files(ctx))
     found = _in_order(work, list(tracked(outcomes, len(work))))

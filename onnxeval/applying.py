@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -98,6 +98,22 @@ def wanted_type(operator: Operator, place: int, known: Mapping[str, DType], gues
     numeric = guess is not None and guess != STRING
     fitting = [d for d in _PREFERRED if d in tensors and (is_float(d) or is_integer(d)) == numeric]
     return TensorType(fitting[0] if fitting else min(tensors, key=name_of))
+
+
+def require_inputs(operator: Operator, given: Collection[int]) -> None:
+    """Raise InputError that names the inputs which the operator needs and nothing is given for."""
+    if operator.schema is None:
+        return
+    missing = [
+        slot.name
+        for place, slot in enumerate(operator.schema.inputs)
+        if place not in given and not slot.optional and (not slot.variadic or slot.min_arity)
+    ]
+    if missing:
+        raise InputError(
+            f"{operator.schema.label} needs a value for the input{'s' * (len(missing) > 1)} {', '.join(missing)}",
+            hint=f"--input VALUE gives the next one, --input {missing[0]}=VALUE one by its name",
+        )
 
 
 def model_of(

@@ -89,9 +89,18 @@ def _read(path: Path) -> bytes:
                 raise ModelError(f"the model {path} has {about.st_size:,} bytes, protobuf parses up to {_LARGEST:,}")
             return file.read()
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
-        hint = "/dev/stdin reads it from standard input" if str(path) == "-" else ""
+        hint = "/dev/stdin reads it from standard input" if str(path) == "-" else _in_folder(path)
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"cannot read the model {path}: {reason}", hint=hint) from error
+
+
+def _in_folder(path: Path) -> str:
+    """The models in a folder, for who gave that for one of them."""
+    try:
+        found = sorted(str(inner) for inner in path.glob("*.onnx"))[:3]
+    except (OSError, ValueError):
+        return ""
+    return f"it holds {', '.join(found)}" if found else ""
 
 
 def _format(path: Path) -> str:

@@ -63,9 +63,10 @@ class Generated(Source):
             raise ValueError(f"of which shape? The model declares none: {self._kind}:[2,3]")
         sizes = [self.reading.sizes.get(size, size) if isinstance(size, str) else size for size in known.shape]
         if unknown := [str(size or "?") for size in sizes if not isinstance(size, int)]:
-            sized = f" or --dim {unknown[0]}=1" if "?" not in unknown else ""
+            example = ",".join(str(size) if isinstance(size, int) else "1" for size in sizes)
+            sized = f", or --dim {unknown[0]}=1" if "?" not in unknown else ""
             raise ValueError(
-                f"of which size is {', '.join(unknown)} in {known}? Name the shape{sized}: {self._kind}:[2,3]"
+                f"of which size is {' and '.join(unknown)} in {known}? Say it, as in {self._kind}:[{example}]{sized}"
             )
         return tuple(size for size in sizes if isinstance(size, int))
 

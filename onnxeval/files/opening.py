@@ -52,6 +52,8 @@ def open_file(path: Path, reading: Reading) -> Source:
     """The source in a file, by its suffix."""
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
+        if suffix in (".onnx", ".onnxtxt"):
+            raise InputError(f"{path}: is a model, not a value")
         reason = f"files of suffix {suffix!r} are not read" if suffix else "a file without suffix, of unknown format"
         raise InputError(
             f"{path}: {reason}", hint=f"known: {' '.join(FORMATS)}; {path}:float32[2,3] reads bytes of that type"
@@ -115,7 +117,11 @@ def open_source(
     if looks_like_literal(text):
         return Literal(text, reading)
     if path.suffix.lower() in FORMATS or "/" in text or ".npz:" in text:
-        raise InputError(f"{text}: there is no such file")
+        pattern = "*" in text or "?" in text
+        raise InputError(
+            f"{text}: there is no such file",
+            hint="`onnxeval run --each` runs a model on each file of a pattern" if pattern else "",
+        )
     raise InputError(
         f"{text}: neither a file nor a value", hint=f'values are written as in JSON: 3.5, [[1, 2], [3, 4]], "{text}"'
     )

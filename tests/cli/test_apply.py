@@ -66,7 +66,10 @@ def test_what_is_typed_takes_the_type_of_a_file(shell):
     ("words", "code", "text"),
     [
         ("Foo", 2, "There is no operator 'Foo'"),
-        ("Relu", 3, "takes 1 inputs, 0 given"),
+        ("Relu", 5, "needs a value for the input X"),
+        ("Conv -i rand:[1,1,2,2]", 5, "needs a value for the input W"),
+        ("Sum", 5, "needs a value for the input data_0"),
+        ("Where -i Y=1", 5, "needs a value for the inputs condition, X"),
         ("Relu -i 1 -i 2", 5, "takes 1 inputs"),
         ("Relu --opset 99 -i 1", 5, "the newest opset"),
         ("DepthToSpace -i 1 -a size=2", 5, "no attribute 'size'"),

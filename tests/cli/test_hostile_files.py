@@ -74,6 +74,8 @@ def test_a_folder_where_a_file_is_meant(shell, model, place):
 def test_names_and_places_that_are_not_there(shell, model):
     np.savez("x.npz", x=ROW)
     refused(shell, model, "missing.npy", "there is no such file")
+    refused(shell, model, "many/*.npy", "there is no such file", "hint: `onnxeval run --each`")
+    refused(shell, model, model("two"), "is a model, not a value")
     refused(shell, model, "x.npz:y", "there is no 'y' in it", "it holds: x")
     np.save("x.npy", ROW)
     refused(shell, model, "x.npy:y", "one value, without a name")
@@ -212,7 +214,7 @@ def test_raw_bytes_that_do_not_fit(shell, model):
 
 
 def test_generators_that_cannot(shell, model):
-    refused(shell, model, "rand:", "of which size is N", "or --dim N=1: rand:[2,3]")
+    refused(shell, model, "rand:", "of which size is N", "as in rand:[1,3], or --dim N=1")
     refused(shell, model, "rand:[1,3", "neither a number nor a type")
     refused(shell, model, "full:", "full of which number")
     refused(shell, model, "full:x:[1,3]", "neither a number nor a type")

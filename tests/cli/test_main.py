@@ -67,6 +67,13 @@ def test_version(shell):
     assert f"IR {int(onnx.IR_VERSION)})" in result.output
 
 
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_an_input_without_its_option(shell, model, command):
+    result = shell(command, model("relu"), "x.npy")
+    assert result.exit_code == 2
+    assert "An input is given as --input x.npy" in result.stderr
+
+
 def test_wrong_usage(shell, model):
     for arguments in (("run",), ("run", "--wrong"), ("check",), ("run", model("relu"), "--format", "xml")):
         result = shell(*arguments)

@@ -59,8 +59,13 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path, content: bytes, message
 def test_a_path_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(onnxeval.ModelError, match=r"cannot read the model .*none.onnx: No such file"):
         onnxeval.load(tmp_path / "none.onnx")
-    with pytest.raises(onnxeval.ModelError, match="Is a directory"):
+    with pytest.raises(onnxeval.ModelError, match="Is a directory") as raised:
         onnxeval.load(tmp_path)
+    assert raised.value.hint == ""
+    (tmp_path / "model.onnx").touch()
+    with pytest.raises(onnxeval.ModelError, match="Is a directory") as raised:
+        onnxeval.load(tmp_path)
+    assert raised.value.hint == f"it holds {tmp_path / 'model.onnx'}"
 
 
 def test_a_file_that_need_not_end_is_not_read(tmp_path: Path) -> None:

@@ -102,7 +102,9 @@ def test_wrong_use(arguments, code, word):
 
 def test_nothing_to_test(with_data):
     with_data("model.onnx", [])
-    assert shell("model.onnx").exit_code == 5
+    result = shell("model.onnx")
+    assert result.exit_code == 5
+    assert "hint: `onnxeval convert IN... MODEL:test_data_set_0`" in result.stderr
 
 
 def test_some_of_the_suite():
