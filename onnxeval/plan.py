@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from onnxeval.dtypes import Tensor
 from onnxeval.registry import Kernel
 from onnxeval.schema import Schema
 from onnxeval.values import Value, ValueType, type_of
-
-if TYPE_CHECKING:
-    from onnxeval.limits import Run
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -116,8 +113,8 @@ class RepeatedBody(Protocol):
     def captures(self) -> tuple[str, ...]:
         """Names read from the graph around it."""
 
-    def execute(self, feeds: Mapping[str, Value], captured: Mapping[str, Value], run: Run) -> Mapping[str, Value]:
-        """Every output of the plan, by name."""
+    def execute(self, feeds: Mapping[str, Value], captured: Mapping[str, Value], run: Any) -> Mapping[str, Value]:
+        """Every output of the plan, by name; ``run`` is the `Run` that it is part of."""
 
 
 def with_releases(steps: Sequence[Step], keep: Collection[str]) -> tuple[Step, ...]:
