@@ -48,7 +48,7 @@ def load_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
 
     Raises ModelError for a model of a future IR version, without a graph, or with unreadable names as well.
     """
-    loaded = None if isinstance(model, (ModelProto, bytes)) else _parse_apart(Path(model))
+    loaded = None if isinstance(model, (ModelProto, bytes)) else _parse_apart(_path(model))
     if loaded is None:
         loaded = parse_model(model)
     _refuse_nonsense(loaded)
@@ -65,8 +65,14 @@ def parse_model(model: str | os.PathLike[str] | bytes | ModelProto) -> Loaded:
         return Loaded(model, "the model", ())
     if isinstance(model, bytes):
         return Loaded(_parse(model, _BINARY, "the model"), "the model", ())
-    path = Path(model)
+    path = _path(model)
     return Loaded(_parse(_read(path), _format(path), str(path)), str(path), _folders(path))
+
+
+def _path(model: str | os.PathLike[str]) -> Path:
+    if model == "":  # which Path takes for the current folder
+        raise ModelError("the path of the model is empty")
+    return Path(model)
 
 
 def _parse_apart(path: Path) -> Loaded | None:

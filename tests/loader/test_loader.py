@@ -56,6 +56,11 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path, content: bytes, message
     assert str(path) in str(raised.value)
 
 
+def test_an_empty_path_is_not_the_current_folder():
+    with pytest.raises(onnxeval.ModelError, match="the path of the model is empty"):
+        onnxeval.load("")
+
+
 def test_a_path_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(onnxeval.ModelError, match=r"cannot read the model .*none.onnx: No such file"):
         onnxeval.load(tmp_path / "none.onnx")
