@@ -38,12 +38,7 @@ from onnxeval.graph import (
 from onnxeval.ops._body import call_function
 from onnxeval.plan import NOTHING, Plan, Step, TypedBody, with_releases
 from onnxeval.registry import STANDARD, Registry
-from onnxeval.schema import (
-    STANDARD_DOMAINS,
-    Schema,
-    canonical_domain,
-    released_opset,
-)
+from onnxeval.schema import STANDARD_DOMAINS, Schema, canonical_domain, released_opset
 from onnxeval.serving import Served, serve, why_not_served
 from onnxeval.tensors import type_from
 from onnxeval.values import ValueType
@@ -287,7 +282,8 @@ class Compiler:
             subgraphs,
             served.injected,
             schema,
-            spelled_out=spelled_out,
+            served.named,
+            spelled_out,
         )
 
     # Functions

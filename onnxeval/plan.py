@@ -29,7 +29,7 @@ class Step(NamedTuple):
     subgraphs: Mapping[str, Plan | TypedBody | RepeatedBody]
     injected: frozenset[str]  # which of rng and allocate the kernel names
     schema: Schema | None  # None for operators outside the standard
-    fused: tuple[str, ...] = ()  # the standard's operators that a step without a schema does at once
+    fused: tuple[str, ...] = ()  # operators that a step without a schema does at once, or onnxruntime's that it is
     spelled_out: Callable[[], Step | None] | None = None  # the same step, running the schema's function body instead
     releases: tuple[str, ...] = ()  # values no later step reads
 

@@ -11,6 +11,10 @@ from onnxeval.plugins import load_installed
 from onnxeval.registry import DECIDED, Kernel, OpKey, Registry, Signature, signature_of
 from onnxeval.schema import STANDARD_DOMAINS, Schema, find_schema, newest_opset, why_missing
 
+#: The domains of onnxruntime's operators, some of which stand in the standard's, and where their kernels are.
+_DOMAINS = ("", "com.microsoft", "com.microsoft.nchwc")
+_OWN = "onnxeval.ops.contrib."
+
 
 class Served(NamedTuple):
     """An operator at a version: its schema, which those outside the standard lack, and what serves it.
@@ -24,6 +28,7 @@ class Served(NamedTuple):
     kernel: Kernel | None
     signature: Signature | None
     injected: frozenset[str]  # what the executor supplies the kernel with
+    named: tuple[str, ...]  # for `Step.fused`: an operator of onnxruntime, which has no schema
 
 
 def serve(registry: Registry, domain: str, op_type: str, version: int) -> Served:
@@ -40,7 +45,9 @@ def serve(registry: Registry, domain: str, op_type: str, version: int) -> Served
     kernel, since = _find_kernel(registry, domain, op_type, version, schema)
     signature = None if kernel is None else signature_of(kernel)
     injected = frozenset() if signature is None else signature.injected - DECIDED
-    return Served(version, schema, since, kernel, signature, injected)
+    is_own = schema is None and domain in _DOMAINS and str(getattr(kernel, "__module__", "")).startswith(_OWN)
+    named = (f"{domain}.{op_type}" if domain else op_type,) if is_own else ()
+    return Served(version, schema, since, kernel, signature, injected, named)
 
 
 def why_not_served(registry: Registry, domain: str, op_type: str, version: int) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Container
 
 from onnxeval.plan import Step
 
-#: Operators of ai.onnx whose shapes depend on what some inputs hold -> the places of these; None where on any of them.
+#: Operators whose shapes depend on what some inputs hold -> the places of these; None where on any of them.
+#: Those that only onnxruntime has are named with their domain, unless that is the standard's.
 DECIDED_BY_VALUES: dict[str, tuple[int, ...] | None] = {
     "AffineGrid": (1,),
     "BlackmanWindow": (0,),
@@ -42,6 +43,25 @@ DECIDED_BY_VALUES: dict[str, tuple[int, ...] | None] = {
     **{
         f"Reduce{what}": (1,)
         for what in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+    },
+    "DynamicSlice": (1, 2, 3),
+    **{
+        f"com.microsoft.{what}": places
+        for what, places in {
+            "ConvTransposeWithDynamicPads": (2,),
+            "CropAndResize": (3,),
+            "DecoderMaskedMultiHeadAttention": (7,),  # the scores
+            "DynamicTimeWarping": None,
+            "ExpandDims": (1,),
+            "GroupQueryAttention": (6,),
+            "MultiHeadAttention": (8,),  # the scores
+            "Pad": (1,),
+            "Range": None,
+            "RelativePositionBias": (1, 2),
+            "RemovePadding": (1,),
+            "Tokenizer": None,
+            "Unique": None,
+        }.items()
     },
 }
 
@@ -80,12 +100,12 @@ def decided_by_types(step: Step, typed: Container[str]) -> bool:
 
 
 def _is_of_tensors(step: Step) -> bool:
-    """Whether a step is of the standard, from tensors to tensors."""
+    """Whether a step is of the standard, or of onnxruntime's operators, from tensors to tensors."""
     operators = step.fused or (_name(step),)
     return "" not in operators and not step.subgraphs and not operators[0].startswith(_OF_SEQUENCES)
 
 
 def _name(step: Step) -> str:
-    """The operator, "" for those outside ai.onnx and ai.onnx.ml."""
+    """The operator of a step that has a schema, "" for those outside ai.onnx and ai.onnx.ml."""
     known = step.schema is not None and step.schema.key.domain in ("", "ai.onnx.ml")
     return step.schema.key.op_type if step.schema is not None and known else ""

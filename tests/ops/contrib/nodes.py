@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from ops.contrib.repeating import assert_decided
 
 import onnxeval
 from onnxeval.dtypes import ELEMENT_TYPES
@@ -49,8 +50,9 @@ def feeds_of(inputs, constants=()):
 
 def ours(op_type, inputs, **how):
     """The outputs that are named, of onnxeval; a single one bare."""
-    model = onnxeval.load(node_model(op_type, inputs, **how))
-    results = list(model.run(feeds_of(inputs, how.get("constants", ()))).values())
+    proto, feeds = node_model(op_type, inputs, **how), feeds_of(inputs, how.get("constants", ()))
+    results = list(onnxeval.load(proto).run(feeds).values())
+    assert_decided(proto, feeds)
     return results[0] if len(results) == 1 else results
 
 
