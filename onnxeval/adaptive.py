@@ -27,8 +27,11 @@ from onnxeval.values import TensorType, Value
 #: For how many kinds of inputs a plan is kept, those that came last.
 _KEPT = 8
 
-#: Likewise of a sub-graph, and after how many calls of which none was like the one before it is not adapted any more.
+#: Likewise of a sub-graph.
 _KEPT_OF_BODIES = 4
+
+#: After so many new kinds in a row, as those of a cache that grows, one is not watched before it comes again. Likewise
+#: of calls of a sub-graph, of which none was like the one before.
 _MOST_CHANGES = 16
 #: Calls like the one before it that are not worth adapting to: a branch is taken once a run.
 _FEWEST_REPEATS = 3
@@ -88,12 +91,15 @@ class Adaptive:
         self._kept = kept
         self._by_types = by_types
         self._kinds: dict[Kind, _Watched] = {}
+        self._changes = 0  # new kinds since one came again
         self._run = Run()  # of making replays, which takes no random numbers from a run, and of unseeded ones
         self._lock = Lock()  # several threads may run one model
 
     def execute(self, kind: Kind, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         """Every output of the plan, by name, in its order. ``kind`` is that of the feeds."""
         watched = self._watched(kind)
+        if watched.tape is None and self._changes > _MOST_CHANGES:
+            return execute(self._repeating(self._general), feeds, run)
         if watched.tape is None:
             return self._watch(kind, watched, feeds, run)
         if run.observe is not unobserved:
@@ -125,6 +131,7 @@ class Adaptive:
         """What is known for this kind, and the plan that follows from it."""
         with self._lock:
             watched = self._kinds.pop(kind, None)
+            self._changes = self._changes + 1 if watched is None else 0
             if watched is None:
                 watched = _Watched(self._general)
                 if len(self._kinds) >= self._kept:

@@ -104,6 +104,16 @@ def test_only_so_many_are_kept():
     assert len(found._kinds) == 8
 
 
+def test_inputs_that_never_come_again_are_not_watched():
+    loaded = model("s = Shape (x) e = Exp (x) y = Reshape (e, s)", "float[N] x")
+    for size in range(1, 30):
+        same(loaded, {"x": np.ones(size, np.float32)}, 1)
+    (found,) = loaded._adaptives.values()
+    assert not next(reversed(found._kinds.values())).types
+    same(loaded, {"x": np.ones(29, np.float32)})
+    assert operators(plan_for(loaded, {"x": np.ones(29, np.float32)})) == ["Exp", "Reshape"]
+
+
 def test_values_asked_for_and_sequences():
     loaded = model("s = Shape (x) q = SequenceConstruct (x, x) n = SequenceLength (q) y = Reshape (x, s)", "float[N] x")
     for _ in range(3):
