@@ -6,7 +6,7 @@ and again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TypeVar
 
 from onnxeval.passes._rewrite import (
@@ -15,12 +15,14 @@ from onnxeval.passes._rewrite import (
     locals_within,
     once,
     op_type,
+    reads_of,
     rebuilt,
     renamed,
     standard_step,
     with_bodies,
 )
 from onnxeval.plan import Plan, Step
+from onnxeval.values import TensorType
 
 T = TypeVar("T")
 
@@ -35,10 +37,11 @@ def lift_invariants(plan: Plan, _: Known) -> Plan:
 
 
 def _lifted(plan: Plan, inside: Callable[[Plan], Plan]) -> Plan:
+    read = {*plan.outputs, *(name for step in plan.steps for name in reads_of(step))}
     steps: list[Step] = []
     for step in plan.steps:
         inner = with_bodies(step, inside)
-        invariants = _invariants(inner)
+        invariants = _invariants(inner, read)
         if not invariants:
             steps.append(inner)
             continue
@@ -46,18 +49,27 @@ def _lifted(plan: Plan, inside: Callable[[Plan], Plan]) -> Plan:
         steps.extend(
             standard_step(inner, "Identity", (inner.inputs[_BEFORE + place],), inner.outputs[place])
             for place in invariants
-            if place < len(inner.outputs) and inner.outputs[place]
+            if _result_of(inner, place) in read
         )
     return plan if steps == list(plan.steps) else rebuilt(plan, steps, plan.constants)
 
 
-def _invariants(step: Step) -> list[int]:
-    """The places among what a Loop carries of values that its body gives back as they are."""
+def _result_of(step: Step, place: int) -> str:
+    """The name of what a Loop gives of the value that it carries there; "" where nobody asks."""
+    return step.outputs[place] if place < len(step.outputs) else ""
+
+
+def _invariants(step: Step, read: Container[str]) -> list[int]:
+    """The places among what a Loop carries of values that its body gives back as they are.
+
+    Where one of its results is read it is a tensor: a Loop carries types of sequences that no other operator takes.
+    """
     body = step.subgraphs.get("body")
     if op_type(step) != "Loop" or not isinstance(body, Plan) or not is_compiled(body):
         return []
     carried = step.inputs[_BEFORE:]
     given, results = body.inputs[_BEFORE:], body.outputs[_BEFORE_RESULTS:]
+    types = body.output_types[_BEFORE_RESULTS:]
     if len(given) != len(carried) or len(results) < len(carried) or len({*body.inputs}) < len(body.inputs):
         return []  # the kernel says what is wrong
     handed_on = {inner.outputs[0]: inner.inputs[0] for inner in body.steps if op_type(inner) == "Identity"}
@@ -66,7 +78,10 @@ def _invariants(step: Step) -> list[int]:
     places = [
         place
         for place, (outer, name, result) in enumerate(zip(carried, given, results, strict=False))
-        if outer and (outer == name or outer not in own) and _source(result, handed_on) == name
+        if outer
+        and (outer == name or outer not in own)
+        and _source(result, handed_on) == name
+        and (_result_of(step, place) not in read or isinstance(types[place], TensorType))
     ]
     # A loop that computes nothing has to run all the same: it may never end
     return places if _kept(step.outputs, places) else places[1:]
