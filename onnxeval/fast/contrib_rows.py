@@ -1,0 +1,97 @@
+"""What onnxruntime's optimisers make of a sum and what follows: normalisations of it, and the family of Gelu."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from onnxeval.dtypes import Tensor
+from onnxeval.fast import replaces, replayable
+from onnxeval.fast._checks import FLOAT32, TYPES, contiguous, is_float32
+from onnxeval.fast.activations import Activation, Kind
+from onnxeval.fast.engine import native
+from onnxeval.ops.contrib.gelu import bias_gelu, fast_gelu, gelu, quick_gelu
+from onnxeval.ops.contrib.layer_norm import skip_layer_normalization, skip_simplified_layer_normalization
+from onnxeval.registry import Kernel
+
+#: Its number in arrays.h.
+_ADD = 0
+
+_Bind = Callable[[Sequence[Tensor | None], Mapping[str, Any]], Kernel]
+
+
+def _sum(one: Tensor, other: Tensor) -> Tensor:
+    """The sum of float32 that broadcasts into the first."""
+    kernels = native()
+    assert kernels is not None
+    total = np.empty(one.shape, np.float32)
+    kernels.apply(_ADD, TYPES[FLOAT32], TYPES[FLOAT32], total, (one, other))
+    return total
+
+
+def _skip(readable: Kernel, *, centred: bool) -> _Bind:
+    """What binds the normalisation of a sum, ``centred`` at its mean or by the root mean square alone."""
+
+    def bind(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
+        kernels = native()
+        assert kernels is not None
+
+        @replayable
+        def rows(x: Tensor, skip: Tensor, gamma: Tensor, *rest: Tensor | None, epsilon: float = 1e-12) -> Any:
+            beta, bias = rest if centred else (None, *rest)
+            fits = is_float32(x) and x.ndim in (2, 3) and x.size and is_float32(gamma)
+            fits = fits and is_float32(skip) and skip.shape in (x.shape, x.shape[1:], (1, *x.shape[1:]))
+            vectors = [each for each in (gamma, beta, bias) if each is not None]
+            if not fits or not all(is_float32(each) and each.shape == x.shape[-1:] for each in vectors):
+                return readable(x, skip, gamma, *rest, epsilon=epsilon)
+            total = _sum(x, skip)
+            if bias is not None:
+                total = _sum(total, bias)
+            result = np.empty(x.shape, np.float32)
+            mean = np.empty((*x.shape[:-1], 1), np.float32)
+            inverse = np.empty_like(mean)
+            shift = None if beta is None else contiguous(beta)
+            kernels.layer_norm(total, contiguous(gamma), shift, result, mean, inverse, x.shape[-1], epsilon, centred)
+            return result, mean, inverse, total
+
+        return rows
+
+    return bind
+
+
+replaces(skip_layer_normalization)(_skip(skip_layer_normalization, centred=True))
+replaces(skip_simplified_layer_normalization)(_skip(skip_simplified_layer_normalization, centred=False))
+
+
+def _curve(readable: Kernel, activation_of: Callable[[Mapping[str, Any]], Activation]) -> _Bind:
+    """What binds an activation of a sum; without a second input it is of the first."""
+
+    def bind(_constants: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel:
+        kernels = native()
+        assert kernels is not None
+        activation = activation_of(attributes)
+
+        @replayable
+        def curve(x: Tensor, *rest: Tensor | None, **given: Any) -> Any:
+            bias = rest[0] if rest else None
+            fits = is_float32(x) and (bias is None or (is_float32(bias) and x.ndim and bias.shape == x.shape[-1:]))
+            if not fits:
+                return readable(x, *rest, **given)
+            result = np.empty(x.shape, np.float32)
+            kernels.activate(contiguous(x) if bias is None else _sum(x, bias), result, *activation)
+            return result
+
+        return curve
+
+    return bind
+
+
+for _readable, _activation_of in (
+    (gelu, lambda _: Activation(Kind.GELU)),
+    (bias_gelu, lambda _: Activation(Kind.GELU)),
+    (fast_gelu, lambda _: Activation(Kind.GELU_TANH)),
+    (quick_gelu, lambda given: Activation(Kind.SILU, given.get("alpha", 1.702))),
+):
+    replaces(_readable, rounded=1)(_curve(_readable, _activation_of))
