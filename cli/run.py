@@ -237,7 +237,7 @@ def _summaries(
     from .summaries import hash_lines, picture_lines, stats_lines
 
     if stats:
-        yield from stats_lines(values)
+        yield from stats_lines(values, on)
     if hashes:
         yield from hash_lines(values)
     if drawn:

@@ -19,8 +19,8 @@ _SHADES = " .:-=+*#%@"
 _WIDEST_PICTURE = 120
 
 
-def stats_lines(values: Mapping[str, Value]) -> Iterator[Line]:
-    """A row for each tensor, those inside sequences and maps included."""
+def stats_lines(values: Mapping[str, Value], on: Screen) -> Iterator[Line]:
+    """A row for each tensor, those inside sequences and maps included; two on a terminal that is too narrow for one."""
     from onnxeval.summary import statistics
     from onnxeval.values import type_of
 
@@ -29,12 +29,13 @@ def stats_lines(values: Mapping[str, Value]) -> Iterator[Line]:
         for place, tensor in _tensors(name, value):
             rows.append((place, str(type_of(tensor)), *_cells(statistics(tensor))))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    apart = on.terminal and sum(widths) + 2 * (len(widths) - 1) > on.width
     for number, row in enumerate(rows):
         line: Line = []
         for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
             text = cell.ljust(width) if column in (0, 1, 9) else cell.rjust(width)
             line.append((text + "  ", "faint" if not number else ("name", "type")[column] if column < 2 else ""))
-        yield line
+        yield from (line[:2], [("  ", ""), *line[2:]]) if apart else (line,)
 
 
 def _tensors(place: str, value: Value) -> Iterator[tuple[str, Tensor]]:

@@ -52,5 +52,13 @@ def test_the_width_of_the_terminal(model):
     assert max(map(len, text.splitlines())) in range(70, 81)
 
 
+def test_statistics_on_a_narrow_terminal(model):
+    arguments = ("run", model("two"), "-i", "x=[[0.123456789, 2e-20, -3.3e20]]", "-i", "b=[0, 0, NaN]", "--stats")
+    text = on_a_terminal(*arguments, "-o", "*", NO_COLOR="1")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "  histogram\n" in text
+    assert "\nweights   float32[3]\n" in text
+
+
 def test_without_a_terminal():
     assert screen() == Screen(width=100, terminal=False, styled=False)
