@@ -12,6 +12,7 @@ import click
 from onnxeval.errors import OutputError
 
 from . import screen
+from .dims import dim_option
 from .options import FILE, InputCommand, fast_math_option, input_option, kernel_files, kernels_option, threads_option
 from .printing import tell_notes
 from .reading import reading, reading_options
@@ -60,6 +61,7 @@ _DISTURBING = 0.2
     show_default=True,
     help="How to print: for people, or JSON.",
 )
+@dim_option("The size of a dimension that the model leaves open, as in N=4. Repeatable.")
 @reading_options
 @fast_math_option
 @kernels_option
@@ -74,6 +76,7 @@ def bench(
     cold: int,
     profile: bool,
     form: str,
+    sizes: dict[str, int],
     fast_math: bool,
 ) -> None:
     """Measure how long MODEL takes to load and to run, and the memory it needs.
@@ -81,15 +84,16 @@ def bench(
     \b
     Examples:
       onnxeval bench model.onnx -i x.npy                    time and memory
-      onnxeval bench model.onnx                             made-up inputs
+      onnxeval bench model.onnx --dim N=1                   made-up inputs
       onnxeval bench model.onnx -i x.npy --profile          where it goes
       onnxeval bench model.onnx -i x.npy --vs onnxruntime   and by others
       onnxeval bench model.onnx -i x.npy --vs reference --threads 1
       onnxeval bench model.onnx -i x.npy --fast-math        less exact
-      onnxeval bench model.onnx --format json | jq '.engines[0].median'
+      onnxeval bench model.onnx -i x.npy --format json | jq '.engines[0].median'
 
     Inputs are given as to `onnxeval run`. Those that are not given are made up where the model declares all their
-    sizes: random floats, ones for integers.
+    sizes, or --dim gives them: random floats, ones for integers. For a model that needs others, `onnxeval run --random
+    --save-inputs feeds.npz` makes some.
 
     Each engine runs in a process of its own, on as many threads. They take turns, so that what else happens on the
     machine happens to all; ratios are those of the turns, median, lowest and highest. The outputs are compared.
@@ -104,17 +108,20 @@ def bench(
     import onnxeval
     from onnxeval.benchmark.inputs import filled
     from onnxeval.benchmark.measuring import Setting, measure, require
+    from onnxeval.sizes import check_names
+    from onnxeval.values import type_of
 
     from . import benchpages
     from .feeds import read_feeds
 
     require(others)
     loaded = onnxeval.load(model)
-    how = reading(ctx)
-    feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs, how))
+    check_names(loaded.proto.graph, sizes)
+    how = reading(ctx, sizes=sizes)
+    feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs, how), sizes)
     tell_notes(how.notes)
-    if made_up:
-        click.echo(f"note: made up values for {', '.join(made_up)}", err=True)
+    for name in made_up:
+        screen.tell(f"note: made up {name} {type_of(feeds[name])}")
     with tempfile.TemporaryDirectory(prefix="onnxeval-") as folder:
         report = measure(
             model,

@@ -12,6 +12,7 @@ from onnxeval.errors import ModelError
 
 from . import screen
 from .memory import kept_to_memory
+from .options import kernels_option
 
 if TYPE_CHECKING:
     from onnxeval.checks import Finding, Rule
@@ -77,6 +78,7 @@ def _completed(_ctx: click.Context, _parameter: click.Parameter, incomplete: str
     shell_complete=_completed,
     help="Tell what a rule finds, why that matters and how to mend it, with an example.",
 )
+@kernels_option
 @click.pass_context
 def check(
     ctx: click.Context,

@@ -14,14 +14,18 @@ from onnxeval.values import OptionalType, TensorType, Value
 if TYPE_CHECKING:
     from onnxeval.model import Declared
 
+_NONE: Mapping[str, int] = {}
 _WIDEST_OF_DATA = 2  # bytes: wider integers are indices, masks, lengths and shapes, for most of which 1 will do
 
 
-def filled(inputs: Iterable[Declared], feeds: Mapping[str, Value]) -> tuple[dict[str, Value], list[str]]:
+def filled(
+    inputs: Iterable[Declared], feeds: Mapping[str, Value], sizes: Mapping[str, int] = _NONE
+) -> tuple[dict[str, Value], list[str]]:
     """The feeds with every other input that the model needs, and the names of those made up.
 
     Floats lie between 0 and 1, integers up to 16 bits are any, wider ones are 1, booleans true, strings empty; always
-    the same. Raises InputError for inputs whose declared sizes are open, naming all of them.
+    the same. ``sizes`` are those of open dimensions, one without a name is called by its place, ``x[0]``. Raises
+    InputError for inputs whose sizes are open all the same, naming all of them.
     """
     whole = dict(feeds)
     wanted = [
@@ -29,29 +33,34 @@ def filled(inputs: Iterable[Declared], feeds: Mapping[str, Value]) -> tuple[dict
         for entry in inputs
         if entry.name not in feeds and not entry.optional and not isinstance(entry.type, OptionalType)
     ]
-    open_inputs = [entry for entry in wanted if not _is_fixed(entry)]
+    shapes = {entry.name: _shape(entry, sizes) for entry in wanted}
+    open_inputs = [entry for entry in wanted if shapes[entry.name] is None]
     if open_inputs:
         named = ", ".join(f'"{entry.name}" ({entry.type or "of undeclared type"})' for entry in open_inputs)
         raise InputError(
             f"no value for the input{'s' * (len(open_inputs) > 1)} {named}",
-            hint="give them with --input: only where the model declares every size can inputs be made up",
+            hint="--input NAME=VALUE gives one; --dim gives the sizes that the model leaves open, as in --dim N=1",
         )
     rng = np.random.default_rng(0)
     for entry in wanted:
         assert isinstance(entry.type, TensorType)
-        shape = [size for size in entry.type.shape or () if isinstance(size, int)]
-        whole[entry.name] = _tensor(rng, shape, entry.type.dtype or np.dtype(np.float32))
+        whole[entry.name] = _tensor(rng, shapes[entry.name] or [], entry.type.dtype or np.dtype(np.float32))
     return whole, [entry.name for entry in wanted]
 
 
-def _is_fixed(entry: Declared) -> bool:
+def _shape(entry: Declared, sizes: Mapping[str, int]) -> list[int] | None:
+    """The whole shape of an input; None where something of it, or its type, is open."""
     declared = entry.type
-    return (
-        isinstance(declared, TensorType)
-        and declared.dtype is not None
-        and declared.shape is not None
-        and all(isinstance(size, int) and size >= 0 for size in declared.shape)
-    )
+    if not isinstance(declared, TensorType) or declared.dtype is None or declared.shape is None:
+        return None
+    shape = []
+    for place, size in enumerate(declared.shape):
+        is_open = not isinstance(size, int) or size < 0
+        known = sizes.get(size if isinstance(size, str) else f"{entry.name}[{place}]") if is_open else size
+        if not isinstance(known, int):
+            return None
+        shape.append(known)
+    return shape
 
 
 def _tensor(rng: np.random.Generator, shape: list[int], dtype: DType) -> Tensor:

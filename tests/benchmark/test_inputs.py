@@ -56,3 +56,14 @@ def test_open_sizes_are_named_all_at_once():
     assert '"e" (of undeclared type)' in message
     assert "fixed" not in message
     assert "--input" in caught.value.hint
+    assert "--dim" in caught.value.hint
+
+
+def test_sizes_for_open_dimensions():
+    f32 = np.dtype(np.float32)
+    inputs = [Declared("a", TensorType(f32, ("N", 3))), Declared("b", TensorType(f32, (None, "N", -1)))]
+    feeds, made_up = filled(inputs, {}, {"N": 2, "b[0]": 4, "b[2]": 0})
+    assert made_up == ["a", "b"]
+    assert {name: value.shape for name, value in feeds.items()} == {"a": (2, 3), "b": (4, 2, 0)}
+    with pytest.raises(InputError, match=r'the input "b"'):
+        filled(inputs, {}, {"N": 2, "b[0]": 4})

@@ -154,12 +154,18 @@ def test_shares_add_up_and_leave_out_what_is_inside():
 def test_inputs_are_made_up_where_every_size_is_declared(shell, model):
     result = shell("bench", model("mismatch"), "-i", "w=[1, 2, 3]", *QUICK)
     assert result.exit_code == 6  # the model cannot run, whatever its inputs
-    assert "note: made up values for x\n" in result.stderr
+    assert "note: made up x float32[" in result.stderr
     assert shell("bench", model("scalar"), *QUICK).exit_code == 0
     result = shell("bench", model("two"), "-i", "b=[1, 2, 3]", *QUICK)
     assert result.exit_code == 5
     assert 'no value for the input "x" (float32[N, 3])' in result.stderr
-    assert "hint: give them with --input" in result.stderr
+    assert "hint: --input NAME=VALUE gives one; --dim" in result.stderr
+    result = shell("bench", model("two"), "--dim", "N=2", *QUICK)
+    assert result.exit_code == 0
+    assert "note: made up x float32[2, 3]\nnote: made up b float32[3]\n" in result.stderr
+    result = shell("bench", model("two"), "-i", "x=rand:", "--dim", "N=2", *QUICK)
+    assert "x  float32[2, 3]" in result.stdout
+    assert shell("bench", model("two"), "--dim", "M=2", *QUICK).exit_code == 5
 
 
 def test_another_engine_that_cannot(shell, monkeypatch):

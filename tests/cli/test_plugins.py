@@ -42,6 +42,7 @@ def test_a_file_of_operators_serves_every_command(tmp_path: Path) -> None:
         assert served.exit_code == 0, served.stderr
         assert "3  6" in served.stdout
     assert run(main, ["ops", "--ops", str(kernels), "--domain", "test.file"]).exit_code == 0
+    assert "no findings" in run(main, ["check", str(path), "--ops", str(kernels)]).stdout
 
 
 @pytest.mark.parametrize(
