@@ -11,11 +11,11 @@ import numpy as np
 from onnx import AttributeProto, ModelProto, helper
 
 from onnxeval.attributes import kind_name
-from onnxeval.dtypes import BY_NAME, ELEMENT_TYPES, STRING, DType, Tensor, is_float, is_integer, name_of
+from onnxeval.dtypes import BY_NAME, ELEMENT_TYPES, NAMES, STRING, DType, Tensor, is_float, is_integer, name_of
 from onnxeval.errors import InputError
 from onnxeval.files.protobuf import message_of
 from onnxeval.files.typetext import DTYPES, parse_type
-from onnxeval.registry import STANDARD, signature_of
+from onnxeval.registry import STANDARD, InputTypes, signature_of
 from onnxeval.schema import STANDARD_DOMAINS, Schema, find_schema, newest_opset, slot_at
 from onnxeval.tensors import type_proto
 from onnxeval.values import SequenceType, TensorType, Value, ValueType, type_of
@@ -35,6 +35,7 @@ class Operator:
     schema: Schema | None
     inputs: tuple[str, ...]
     variadic: bool
+    types: InputTypes | None = None  # what the kernel tells where there is no schema
 
     def place_of(self, slot: str) -> int | None:
         """The place of an input by its name."""
@@ -51,11 +52,15 @@ class Operator:
 
     def allowed(self, place: int) -> frozenset[str]:
         """The types that an input may have, as schemas write them; none where anything goes."""
+        if self.types is not None:
+            return frozenset(f"tensor({NAMES[dtype]})" for dtype in self.types.allowed[self.types.letter(place)])
         slot = slot_at(self.schema.inputs, place) if self.schema is not None else None
         return slot.allowed if slot is not None else frozenset()
 
     def variable(self, place: int) -> str:
         """The type variable that an input shares with others, "" where there is none."""
+        if self.types is not None:
+            return self.types.letter(place)
         slot = slot_at(self.schema.inputs, place) if self.schema is not None else None
         return slot.variable if slot is not None and slot.homogeneous else ""
 
@@ -77,7 +82,8 @@ def operator_at(domain: str, name: str, opset: int | None) -> Operator:
         raise InputError(f"nothing here runs {domain}.{name}{'' if opset is None else f' at opset {opset}'}")
     kernel = next(k for key, k in STANDARD.items() if key == (domain, name, there[-1]))
     signature = signature_of(kernel)
-    return Operator(domain, name, there[-1] if opset is None else opset, None, signature.positional, signature.variadic)
+    shown = there[-1] if opset is None else opset
+    return Operator(domain, name, shown, None, signature.positional, signature.variadic, signature.types)
 
 
 def wanted_type(operator: Operator, place: int, known: Mapping[str, DType], guess: DType | None) -> ValueType | None:

@@ -57,6 +57,14 @@ def test_files_in_and_out(shell):
     np.testing.assert_array_equal(np.load("y.npy"), np.arange(8).reshape(1, 2, 2, 2))
 
 
+def test_what_is_typed_takes_a_type_that_the_kernel_takes(shell):
+    result = shell("apply", "Gelu", "--domain", "com.microsoft", "-i", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "float32[]" in result.stdout
+    result = shell("apply", "BiasGelu", "-i", "[1, 2]", "-i", "[0.5, 0.5]")
+    assert result.exit_code == 0, result.stderr
+
+
 def test_what_is_typed_takes_the_type_of_a_file(shell):
     np.save("x.npy", np.array([1, 2], np.float64))
     assert values_of(shell("apply", "Add", "-i", "x.npy", "-i", "1", "--format", "json")) == {"C": ("float64", [2, 3])}
