@@ -78,7 +78,7 @@ def inspect(
             [
                 *(pages.tree_lines(seen, depth) if tree else ()),
                 *([[]] if tree and cost else ()),
-                *(pages.cost_lines(seen, cost_of(recorded)) if cost else ()),
+                *(pages.cost_lines(seen, cost_of(recorded), screen.screen()) if cost else ()),
             ]
         )
     else:

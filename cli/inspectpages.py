@@ -13,9 +13,9 @@ from onnxeval.inspection.cost import Cost, NodeCost
 from onnxeval.inspection.summary import Summary
 from onnxeval.values import TensorType
 
-from .screen import Line
+from .screen import Line, Screen
 
-_LONGEST = 40
+_LONGEST, _SHORTEST = 40, 12
 _INDENT = "  "
 
 
@@ -38,6 +38,9 @@ def summary_lines(seen: Seen) -> Iterator[Line]:
     maker = " ".join(filter(None, (str(proto.producer_name), str(proto.producer_version))))
     yield [(seen.path, "name"), (f"  IR {proto.ir_version}{f', made by {maker}' if maker else ''}", "")]
     yield [("opsets", "heading"), ("  ", ""), (", ".join(f"{d} {v}" for d, v in summary.opsets.items()), "")]
+    if metadata := _metadata(proto):
+        yield [("metadata", "heading"), ("", "")]
+        yield from _columns((key, _cut(" ".join(value.split()))) for key, value in metadata.items())
     graph = seen.recorded.model.graph
     yield from _value_lines("inputs", [n for n in graph.inputs if n not in set(graph.constants)], seen)
     yield from _value_lines("outputs", graph.outputs, seen)
@@ -60,6 +63,10 @@ def summary_lines(seen: Seen) -> Iterator[Line]:
             yield [(f"{_INDENT}{finding.where}", ""), (f"  {finding.message}", "faint")]
     if summary.errors:
         yield [(f"onnxeval check finds {_count(summary.errors, 'error')}", "warning")]
+
+
+def _metadata(proto: Any) -> dict[str, str]:
+    return {_text(entry.key): _text(entry.value) for entry in proto.metadata_props}
 
 
 def _value_lines(title: str, names: Sequence[str], seen: Seen) -> Iterator[Line]:
@@ -141,11 +148,14 @@ def label_of(node: Node) -> str:
 # The cost
 
 
-def cost_lines(seen: Seen, cost: Cost) -> Iterator[Line]:
-    """A table of the nodes that cost something, and the whole."""
+def cost_lines(seen: Seen, cost: Cost, on: Screen) -> Iterator[Line]:
+    """A table of the nodes that cost something, and the whole; names are cut to what a terminal has room for."""
     head = ("node", "operator", "result", "parameters", "MACs", "memory")
     costing = [node for node in cost.nodes if node.macs != 0 or node.parameters or node.bytes != 0]
     rows = [_cost_row(node) for node in costing]
+    taken = sum(2 + max(map(len, column)) for column in list(zip(head, *rows, strict=True))[1:])
+    room = min(max(on.width - taken, _SHORTEST), _LONGEST) if on.terminal else _LONGEST
+    rows = [(_end(name, room), *cells) for name, *cells in rows]
     parameters = f"{sum(p.elements for p in seen.summary.parameters):,}"
     peak = "not known" if cost.peak is None else f"{size_text(cost.peak)} of inputs and results at once"
     some = "at least " if any(node.macs is None for node in cost.nodes) else ""
@@ -167,7 +177,7 @@ def _cost_row(cost: NodeCost) -> tuple[str, ...]:
     name = record.node.proto.name or next(iter(record.node.outputs), "")
     macs = "?" if cost.macs is None else f"{cost.macs:,}"
     size = "?" if cost.bytes is None else size_text(cost.bytes)
-    return _cut(name), label_of(record.node), _cut(result), f"{cost.parameters:,}", macs, size
+    return name, label_of(record.node), _cut(result), f"{cost.parameters:,}", macs, size
 
 
 # For programs
@@ -182,6 +192,7 @@ def form(seen: Seen, cost: Cost) -> dict[str, Any]:
         "model": seen.path,
         "ir_version": model.proto.ir_version,
         "producer": {"name": _text(model.proto.producer_name), "version": _text(model.proto.producer_version)},
+        "metadata": _metadata(model.proto),
         "opsets": summary.opsets,
         "inputs": [_value_form(name, types[name]) for name in model.graph.inputs if name not in constants],
         "outputs": [_value_form(name, types[name]) for name in model.graph.outputs],
@@ -240,6 +251,11 @@ def _count(number: int, noun: str) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _end(name: str, longest: int) -> str:
+    """The end of a name that is too long: exporters begin all names of a model alike."""
+    return name if len(name) <= longest else f"…{name[1 - longest :]}"
 
 
 def _columns(

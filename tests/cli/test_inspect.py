@@ -29,6 +29,24 @@ def test_cost(shell):
     assert "not known" not in result.stdout
 
 
+def test_metadata(shell, tmp_path):
+    proto = onnx.load(DIGITS)
+    onnx.helper.set_model_props(proto, {"author": "me", "notes": "two\nlines"})
+    onnx.save(proto, tmp_path / "model.onnx")
+    assert "metadata\n  author  me\n  notes   two lines\ninputs\n" in shell("inspect", tmp_path / "model.onnx").stdout
+    content = json.loads(shell("inspect", tmp_path / "model.onnx", "--format", "json").stdout)
+    assert content["metadata"] == {"author": "me", "notes": "two\nlines"}
+    assert "metadata" not in shell("inspect", DIGITS).stdout
+
+
+def test_names_are_cut_to_their_ends(shell, tmp_path):
+    proto = onnx.load(DIGITS)
+    proto.graph.node[1].name = name = "/backbone/stage_1/layers.0/blocks.0/attention/conv"
+    onnx.save(proto, tmp_path / "model.onnx")
+    result = shell("inspect", tmp_path / "model.onnx", "--cost", "--dim", "N=1")
+    assert f"\n…{name[-39:]}  Conv-11" in result.stdout
+
+
 def test_what_stays_open_is_told(shell):
     result = shell("inspect", DIGITS, "--cost")
     assert "open sizes: --dim N=1" in result.stdout

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import onnx
 import pytest
 
 from onnxeval_cli.screen import Screen, screen
@@ -58,6 +59,16 @@ def test_statistics_on_a_narrow_terminal(model):
     assert max(map(len, text.splitlines())) <= 80
     assert "  histogram\n" in text
     assert "\nweights   float32[3]\n" in text
+
+
+def test_costs_on_a_narrow_terminal(model, tmp_path):
+    proto = onnx.load(model("two"))
+    for node in proto.graph.node:
+        node.name = f"/encoder/layers.0/attention/projection/{node.op_type}"
+    onnx.save(proto, tmp_path / "named.onnx")
+    text = on_a_terminal("inspect", tmp_path / "named.onnx", "--cost", NO_COLOR="1")
+    assert max(map(len, text.splitlines())) in range(70, 81)
+    assert "/projection/Mul  Mul-14" in text
 
 
 def test_without_a_terminal():
