@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -10,7 +11,7 @@ from onnxeval.values import Value, ValueType
 
 from .jsonform import document, value_form
 from .literals import from_json, parse_json
-from .source import Opener, Reading, Source, opener
+from .source import HintedError, Opener, Reading, Source, opener
 from .writing import Target, Typed
 
 _SHOWN = 40
@@ -46,7 +47,11 @@ class Literal(Source):
     def __init__(self, text: str, reading: Reading) -> None:
         super().__init__(text if len(text) <= _SHOWN else text[:_SHOWN] + "…", reading)
         with self.failures():
-            self._content = parse_json(text)
+            try:
+                self._content = parse_json(text)
+            except json.JSONDecodeError as error:
+                hint = 'values are written as in JSON, text in quotes: 3.5, [[1, 2], [3, 4]], ["a", "b"]'
+                raise HintedError(str(error), hint) from error
 
     def _read(self, _name: str, wanted: ValueType | None) -> Value:
         return from_json(self._content, wanted)

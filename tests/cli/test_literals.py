@@ -77,6 +77,7 @@ def test_literals_of_sequences_and_optionals(shell, model):
         ("relu", '[["a", 1, 2]]', '"a" is not a number'),
         ("bool", "[1]", "1 stands where true or false is expected"),
         ("text", "[1]", "1 stands where a string is expected"),
+        ("text", "[GET]", "hint: values are written as in JSON, text in quotes"),
         ("relu", "[[1, 2, 3]", "Expecting"),
         ("relu", "{}", "{} is not a number"),
         ("relu", '{"type": "tensor"}', "the dtype null is unknown"),
