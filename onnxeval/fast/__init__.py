@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast._checks import FLOAT32
@@ -104,14 +104,17 @@ def is_replayable(kernel: Kernel | None) -> bool:
     return bool(getattr(kernel, "is_replayable", False))
 
 
-_BINDERS: dict[Kernel, Binder] = {}
+class _Binding(NamedTuple):
+    """How a kernel is replaced, see `replaces`."""
+
+    make: Callable[..., Kernel | None]
+    rounded: int
+    heeds_fast_math: bool
+
+
+_BINDINGS: dict[Kernel, _Binding] = {}
 #: More than any kernel has that is replaced.
 _MOST_OUTPUTS = 16
-
-#: Kernels -> how many of their results are rounded for 16-bit floats, see `replaces`.
-_ROUNDED: dict[Kernel, int] = {}
-#: Kernels whose replacements may be less exact -> what makes them, with ``fast_math``.
-_HEEDING: dict[Kernel, Callable[..., Kernel | None]] = {}
 
 
 def replaces(*kernels: Kernel, rounded: int = 0, heeds_fast_math: bool = False) -> Callable[[B], B]:
@@ -124,12 +127,9 @@ def replaces(*kernels: Kernel, rounded: int = 0, heeds_fast_math: bool = False) 
 
     def register(binder: B) -> B:
         for kernel in kernels:
-            if kernel in _BINDERS:
-                raise ValueError(f"{kernel.__name__} is replaced twice: {_BINDERS[kernel]} and {binder}")
-            _BINDERS[kernel] = binder
-        _ROUNDED.update(dict.fromkeys(kernels, rounded))
-        if heeds_fast_math:
-            _HEEDING.update(dict.fromkeys(kernels, binder))
+            if (other := _BINDINGS.get(kernel)) is not None:
+                raise ValueError(f"{kernel.__name__} is replaced twice: {other.make} and {binder}")
+            _BINDINGS[kernel] = _Binding(binder, rounded, heeds_fast_math)
         return binder
 
     return register
@@ -139,24 +139,23 @@ def replacement(
     kernel: Kernel, constants: Sequence[Tensor | None], attributes: Mapping[str, Any], *, fast_math: bool = False
 ) -> Kernel | None:
     """What runs faster in the place of a kernel; None where nothing does. With ``fast_math`` it may be less exact."""
-    binder = _binder_of(kernel)
-    if binder is None or native() is None:
+    binding = _binding_of(kernel)
+    if binding is None or native() is None:
         return None
-    if fast_math and kernel in _HEEDING:
-        binder = partial(_HEEDING[kernel], fast_math=True)
+    make = partial(binding.make, fast_math=True) if fast_math and binding.heeds_fast_math else binding.make
     try:
-        rounded = _MOST_OUTPUTS if is_in_float32(kernel) else _ROUNDED[kernel]
+        rounded = _MOST_OUTPUTS if is_in_float32(kernel) else binding.rounded
         if not rounded or any(x is not None and x.dtype == FLOAT32 for x in constants):
-            return binder(constants, attributes)
+            return make(constants, attributes)
         known = [as_float32(x) for x in constants]
-        wide = binder(known, attributes)
+        wide = make(known, attributes)
         return None if wide is None else for_halves(wide, constants, known, rounded)
     except (ValueError, TypeError, KeyError):
         return None  # the readable kernel says what is wrong with attributes or constants
 
 
 @cache
-def _binder_of(kernel: Kernel) -> Binder | None:
+def _binding_of(kernel: Kernel) -> _Binding | None:
     for home in _MODULES.get(getattr(kernel, "__module__", ""), ()):
         import_module(f"{__name__}.{home}")
-    return _BINDERS.get(kernel)
+    return _BINDINGS.get(kernel)

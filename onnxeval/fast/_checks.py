@@ -12,6 +12,7 @@ from onnxeval.fast.engine import native
 
 FLOAT32 = np.dtype(np.float32)
 EIGHT_BITS = (np.dtype(np.int8), np.dtype(np.uint8))
+HALVES = frozenset({np.dtype(np.float16), BFLOAT16})
 
 #: Element types as arrays.h numbers them.
 TYPES: dict[DType, int] = {

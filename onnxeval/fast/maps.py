@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxeval.dtypes import BFLOAT16, DType, Tensor
+from onnxeval.dtypes import DType, Tensor
 from onnxeval.fast import replaces, replayable
-from onnxeval.fast._checks import TYPES, bits, common_shape, is_plain
+from onnxeval.fast._checks import HALVES, TYPES, bits, common_shape, is_plain
 from onnxeval.fast.engine import native
 from onnxeval.ops.logical.boolean import logical_not
 from onnxeval.registry import STANDARD, Kernel, OpKey
@@ -18,18 +18,17 @@ from onnxeval.registry import STANDARD, Kernel, OpKey
 _BOOL = np.dtype(bool)
 _FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
 _NUMBERS = _FLOATS | frozenset(map(np.dtype, ("i4", "i8")))
-_HALVES = frozenset({np.dtype(np.float16), BFLOAT16})
 _ALL = _NUMBERS | frozenset(map(np.dtype, ("i1", "u1", "?")))
 
 #: Operator -> (file of its kernel, a version that it serves, its number in arrays.h, whether operands are exchanged,
 #: the types that there are)
 _BINARY: dict[str, tuple[str, int, int, bool, frozenset[DType]]] = {
-    "Add": ("math.arithmetic", 14, 0, False, _NUMBERS | _HALVES),
-    "Sub": ("math.arithmetic", 14, 1, False, _NUMBERS | _HALVES),
-    "Mul": ("math.arithmetic", 14, 2, False, _NUMBERS | _HALVES),
-    "Div": ("math.arithmetic", 14, 3, False, _FLOATS | _HALVES),
-    "Max": ("math.variadic", 13, 4, False, _NUMBERS | _HALVES),
-    "Min": ("math.variadic", 13, 5, False, _NUMBERS | _HALVES),
+    "Add": ("math.arithmetic", 14, 0, False, _NUMBERS | HALVES),
+    "Sub": ("math.arithmetic", 14, 1, False, _NUMBERS | HALVES),
+    "Mul": ("math.arithmetic", 14, 2, False, _NUMBERS | HALVES),
+    "Div": ("math.arithmetic", 14, 3, False, _FLOATS | HALVES),
+    "Max": ("math.variadic", 13, 4, False, _NUMBERS | HALVES),
+    "Min": ("math.variadic", 13, 5, False, _NUMBERS | HALVES),
     "Equal": ("logical.comparison", 13, 6, False, _ALL),
     "Less": ("logical.comparison", 13, 7, False, _ALL),
     "Greater": ("logical.comparison", 13, 7, True, _ALL),

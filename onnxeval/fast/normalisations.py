@@ -9,7 +9,7 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.fast._checks import known_float32
-from onnxeval.fast.parts import Part
+from onnxeval.fast.parts import Part, normalises_channels
 from onnxeval.registry import Kernel
 
 #: Where the readable kernels live, which few models need.
@@ -44,8 +44,7 @@ def normalisation_of(part: Part, constants: Sequence[Tensor | None]) -> Normalis
     if not is_normalisation(part.kernel):
         return None
     attributes = part.attributes
-    is_training = attributes.get("training_mode") or not attributes.get("is_test", 1)
-    if is_training or not attributes.get("spatial", 1) or attributes.get("n_outputs", 1) != 1:
+    if not normalises_channels(attributes) or attributes.get("n_outputs", 1) != 1:
         return None
     known = [constants[source] if source >= 0 else None for source in part.sources[1:5]]
     given = [each for each in known if each is not None and known_float32(each) and each.ndim == 1]

@@ -12,6 +12,12 @@ from onnxeval.registry import Kernel
 SO_FAR, ABSENT = -1, -2
 
 
+def normalises_channels(attributes: Mapping[str, Any]) -> bool:
+    """Whether a BatchNormalization of any version is in inference, by channel: to each it does what its inputs say."""
+    is_training = attributes.get("training_mode") or not attributes.get("is_test", 1)
+    return not is_training and bool(attributes.get("spatial", 1))
+
+
 class Part(Protocol):
     """One operator: ``sources`` are places among the inputs of the chain, or one of the above."""
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onnxeval.dtypes import Tensor
+from onnxeval.fast.parts import normalises_channels
 from onnxeval.passes._rewrite import Known, count_readers, op_type, rebuilt
 from onnxeval.plan import Plan, Step
 
@@ -146,11 +147,11 @@ def _affine(step: Step, scaled: _Scaled, constants: Mapping[str, Tensor]) -> tup
 def _normalisation(
     step: Step, scaled: _Scaled, weights: Tensor, constants: Mapping[str, Tensor]
 ) -> tuple[Tensor, Tensor] | None:
-    if any(step.outputs[1:]) or step.attributes.get("training_mode") or not step.attributes.get("is_test", 1):
+    if any(step.outputs[1:]) or not normalises_channels(step.attributes):
         return None
     parameters = [constants.get(name) for name in step.inputs[1:5]]
     given = [p for p in parameters if p is not None and p.dtype == weights.dtype and p.shape == scaled.factor.shape]
-    if len(given) != 4 or not step.attributes.get("spatial", 1):
+    if len(given) != 4:
         return None
     scale, shift, mean, variance = (p.astype(np.float64) for p in given)
     with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast.parts import ABSENT, SO_FAR
+from onnxeval.fast.parts import ABSENT, SO_FAR, normalises_channels
 from onnxeval.fitting import check_types, type_key
 from onnxeval.passes._rewrite import Known, count_readers, op_type, rebuilt
 from onnxeval.passes.reuse_buffers import FRESH, in_place
@@ -144,9 +144,7 @@ def fuse_chains(plan: Plan, _: Known) -> Plan:
 
 def _is_fixed(step: Step, constants: Mapping[str, Tensor]) -> bool:
     """Whether a normalisation does to each element of a channel what constants say."""
-    given = step.attributes
-    is_training = given.get("training_mode") or not given.get("is_test", 1)
-    return not is_training and bool(given.get("spatial", 1)) and all(name in constants for name in step.inputs[1:5])
+    return normalises_channels(step.attributes) and all(name in constants for name in step.inputs[1:5])
 
 
 def _chain_before(step: Step, ends: Mapping[str, list[Step]], readers: Mapping[str, int]) -> list[Step] | None:

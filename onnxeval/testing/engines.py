@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -18,18 +19,11 @@ from onnxeval.values import Value
 Engine: TypeAlias = Callable[[Any, Mapping[str, Value]], list[Value]]
 
 
-def onnxeval(model: Any, feeds: Mapping[str, Value]) -> list[Value]:
-    """The engine of this package."""
+def onnxeval(model: Any, feeds: Mapping[str, Value], *, fast_math: bool = False) -> list[Value]:
+    """The engine of this package, with ``fast_math`` less exact where that is faster."""
     from onnxeval.model import load
 
-    return list(load(model).run(feeds).values())
-
-
-def onnxeval_fast_math(model: Any, feeds: Mapping[str, Value]) -> list[Value]:
-    """The same, less exact where that is faster."""
-    from onnxeval.model import load
-
-    return list(load(model, fast_math=True).run(feeds).values())
+    return list(load(model, fast_math=fast_math).run(feeds).values())
 
 
 def reference(model: Any, feeds: Mapping[str, Value]) -> list[Value]:
@@ -55,7 +49,7 @@ def onnxruntime(model: Any, feeds: Mapping[str, Value]) -> list[Value]:
 
 ENGINES: dict[str, Engine] = {
     "onnxeval": onnxeval,
-    "onnxeval --fast-math": onnxeval_fast_math,
+    "onnxeval --fast-math": partial(onnxeval, fast_math=True),
     "onnxruntime": onnxruntime,
     "reference": reference,
 }

@@ -9,7 +9,7 @@ import pytest
 import onnxeval
 
 #: One code's difference on the way shows at the end.
-ROUNDED_ON_THE_WAY = {"quantized_cnn": 2e-2, "pipecat-ai.smart-turn-v3.2-cpu": 2e-2}
+ROUNDED_ON_THE_WAY = {"quantized_cnn": 2e-2, "pipecat-ai.smart-turn-v3.2-cpu": 5e-3}
 
 
 @pytest.mark.parametrize("name", networks.NETWORKS)

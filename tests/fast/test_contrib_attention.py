@@ -14,6 +14,14 @@ from onnxeval.ops.contrib.multi_head_attention import multi_head_attention
 TYPES = [np.float32, np.float32, np.float16, ml_dtypes.bfloat16]
 
 
+def chooser(data):
+    return lambda *choices: data.draw(st.sampled_from(choices))
+
+
+def normals(rng, dtype):
+    return lambda *shape: rng.standard_normal(shape).astype(dtype)
+
+
 def assert_alike(readable, inputs, attributes, fixed=()):
     kernel = replacement(readable, [x if place in fixed else None for place, x in enumerate(inputs)], attributes)
     assert kernel is not None
@@ -30,9 +38,7 @@ def assert_alike(readable, inputs, attributes, fixed=()):
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_multi_head_attention(tier, data):
-    def chosen(*choices):
-        return data.draw(st.sampled_from(choices))
-
+    chosen = chooser(data)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     dtype = chosen(*TYPES)
     batch, heads, size, value_size = chosen(1, 2), chosen(1, 3), chosen(4, 16, 17), chosen(4, 16)
@@ -41,10 +47,7 @@ def test_multi_head_attention(tier, data):
     if form in ("keys packed", "all packed"):
         value_size = size
     keys = queries if form == "all packed" else keys
-
-    def normal(*shape):
-        return rng.standard_normal(shape).astype(dtype)
-
+    normal = normals(rng, dtype)
     q, k, v = {
         "separate": lambda: (
             normal(batch, queries, heads * size),
@@ -77,19 +80,14 @@ def test_multi_head_attention(tier, data):
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_group_query_attention(tier, data):
-    def chosen(*choices):
-        return data.draw(st.sampled_from(choices))
-
+    chosen = chooser(data)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     dtype = chosen(*TYPES)
     groups, group, size = chosen(1, 2), chosen(1, 3), chosen(8, 16)
     batch, n_past = chosen((1, 0), (3, 0), (3, 6), (1, 6), (1, 130))
     queries = 1 if batch > 1 and n_past else chosen(1, 5, 40)
     heads, total = groups * group, n_past + queries
-
-    def normal(*shape):
-        return rng.standard_normal(shape).astype(dtype)
-
+    normal = normals(rng, dtype)
     q, k, v = (normal(batch, queries, n * size) for n in (heads, groups, groups))
     rows = n_past + chosen(0, queries, queries + 4)  # from the second on a buffer that there is room in
     past = [normal(batch, groups, rows, size) for _ in range(2)] if n_past else [None, None]
@@ -115,19 +113,14 @@ def test_values_that_are_no_numbers_reach_queries_before_them(tier, rng):
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_attention_of_one_input(tier, data):
-    def chosen(*choices):
-        return data.draw(st.sampled_from(choices))
-
+    chosen = chooser(data)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     dtype = chosen(*TYPES)
     batch, heads, size, time = chosen(1, 2), chosen(1, 3), chosen(4, 16), chosen(1, 5, 40)
     n_past = chosen(0, 0, 6, 130)
     value_size = size if n_past else chosen(size, 12)
     width = heads * (2 * size + value_size)
-
-    def normal(*shape):
-        return rng.standard_normal(shape).astype(dtype)
-
+    normal = normals(rng, dtype)
     x, weights = normal(batch, time, 20), (normal(20, width).astype(np.float32) / 4).astype(dtype)
     bias = normal(width) if chosen(False, True) else None
     total, attributes = n_past + time, {}
