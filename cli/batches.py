@@ -15,6 +15,7 @@ from onnxeval.errors import InputError, OutputError
 from . import screen
 from .options import kernel_files
 from .printing import tell_notes
+from .timeout import limits
 
 if TYPE_CHECKING:
     from onnxeval.batches.items import Items
@@ -122,6 +123,7 @@ def run_batch(
         reference,
         tuple(map(os.path.abspath, kernel_files(ctx))),
         model.fast_math,
+        limits(ctx),
     )
     first = Here(model, work).run(0, 1)
     columns = [_column(place, name, work.count, first[name][0]) for name in outputs]

@@ -13,7 +13,16 @@ from onnxeval.errors import OutputError
 
 from . import screen
 from .dims import dim_option
-from .options import FILE, InputCommand, fast_math_option, input_option, kernel_files, kernels_option, threads_option
+from .options import (
+    FILE,
+    SECONDS,
+    InputCommand,
+    fast_math_option,
+    input_option,
+    kernel_files,
+    kernels_option,
+    threads_option,
+)
 from .printing import tell_notes
 from .reading import reading, reading_options
 
@@ -38,7 +47,7 @@ _DISTURBING = 0.2
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     default=2.0,
     show_default=True,
     metavar="S",

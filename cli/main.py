@@ -17,6 +17,7 @@ import click
 from onnxeval.errors import OnnxEvalError, OutputError, ResourceLimitError
 
 from .screen import NoReaderError, flush, standard_streams, tell
+from .timeout import TimeUp
 
 #: Command -> the module of this package that holds it, under its own name, and the line that help shows for it.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -103,8 +104,11 @@ def _guarded(command: Any) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        _complain("interrupted")
+    except TimeUp as end:
+        _complain(f"{end}{_place(end)}")
+        return ResourceLimitError.exit_code
+    except (click.Abort, KeyboardInterrupt) as interrupt:
+        _complain(f"interrupted{_place(interrupt.__cause__ or interrupt)}")
         return _INTERRUPTED
     except MemoryError as error:
         _complain(f"out of memory{f': {error}' if str(error) else ''}")
@@ -116,6 +120,12 @@ def _guarded(command: Any) -> int:
         _complain("this is a fault of onnxeval itself, not of your model: please report it with the lines above")
         return _BUG
     return code if isinstance(code, int) else 0
+
+
+def _place(stopped: BaseException) -> str:
+    """Where a model was stopped, as `run_step` noted it: from the innermost node outwards."""
+    labels = getattr(stopped, "__notes__", [])
+    return f" in {' > '.join(reversed(labels))}" if labels else ""
 
 
 def _discard_output() -> None:

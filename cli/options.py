@@ -15,6 +15,20 @@ FILE = click.Path(readable=False)
 _KERNEL_FILES = "onnxeval.kernel_files"
 
 
+class NumberRange(click.FloatRange):
+    """Numbers in a range, which NaN is not in."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if number != number:
+            self.fail(f"{value} is no number.", param, ctx)
+        return number
+
+
+#: A time to wait or to work: some, and not for ever.
+SECONDS = NumberRange(min=0, min_open=True, max=1e6)
+
+
 class InputCommand(click.Command):
     """A command on one MODEL: what stands beside it was meant as an input, most often."""
 

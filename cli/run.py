@@ -16,6 +16,7 @@ from .printing import opened_target, tell_notes
 from .random import filled, given_sizes, random_options
 from .reading import reading, reading_options
 from .stepping import run_model, step_options
+from .timeout import timeout_option
 from .verdict import Expectations, expect_options, verdict_form, verdict_lines
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ _DIFFERS = 1
 @fast_math_option
 @kernels_option
 @threads_option
+@timeout_option
 def run(
     model: str,
     inputs: tuple[str, ...],
@@ -147,6 +149,7 @@ def run(
     import onnxeval
 
     from .feeds import read_feeds
+    from .progress import waiting
 
     ctx = click.get_current_context()
     ctx.with_resource(kept_to_memory())
@@ -157,7 +160,8 @@ def run(
         raise click.UsageError("--reference and --fast-math do not go together.")
     batch = is_batch(ctx)
     target = None if save is None or batch else opened_target(save)
-    loaded = onnxeval.load(model, fast_math=fast_math)
+    with waiting(f"loading {model}"):
+        loaded = onnxeval.load(model, fast_math=fast_math)
     chosen = choose_outputs(outputs, operators, loaded) if outputs or operators else None
     how = reading(ctx, seed, given_sizes(ctx))
     shown = [output.name for output in loaded.outputs] if chosen is None else chosen

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .timeout import limits
+
 if TYPE_CHECKING:
     from onnxeval.model import Model
     from onnxeval.values import Value
@@ -57,12 +59,14 @@ def run_model(
     patterns, steps = options.get("carry"), options.get("steps")
     if bool(patterns) != (steps is not None) or (options.get("every_step") and not steps):
         raise click.UsageError("--carry and --steps go together: --carry 'present.*=past.*' --steps 8.")
+    from .progress import tracked, waiting
+
+    how["limits"] = limits(ctx)
     if not steps:
-        results = model.run(feeds, names, **how)
+        with waiting("running"):
+            results = model.run(feeds, names, **how)
         return results, results
     from onnxeval.carrying import pairs_of, run_steps
-
-    from .progress import tracked
 
     outputs = [output.name for output in model.outputs]
     wanted = outputs if names is None else names

@@ -9,7 +9,7 @@ import click
 from onnxeval.errors import InputError
 
 from . import screen
-from .options import FILE, fast_math_option, kernel_files, kernels_option
+from .options import FILE, SECONDS, NumberRange, fast_math_option, kernel_files, kernels_option
 
 if TYPE_CHECKING:
     from onnxeval.comparing import Tolerance
@@ -33,13 +33,9 @@ _FAILED = 1
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Processes at once."
 )
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds that one may take.")
-@click.option(
-    "--rtol", type=click.FloatRange(min=0), metavar="X", help="Relative tolerance of floats.  [default: 1e-3]"
-)
-@click.option(
-    "--atol", type=click.FloatRange(min=0), metavar="X", help="Absolute tolerance of floats.  [default: 1e-7]"
-)
+@click.option("--timeout", type=SECONDS, metavar="S", help="Seconds that one may take.")
+@click.option("--rtol", type=NumberRange(min=0), metavar="X", help="Relative tolerance of floats.  [default: 1e-3]")
+@click.option("--atol", type=NumberRange(min=0), metavar="X", help="Absolute tolerance of floats.  [default: 1e-7]")
 @click.option("--max-ulp", type=click.IntRange(min=0), metavar="N", help="Instead: so many representable numbers away.")
 @click.option("--junit", type=FILE, metavar="FILE", help="Also write a report in JUnit's XML.")
 @click.option(

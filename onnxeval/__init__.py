@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onnxeval.errors import OutputError as OutputError
     from onnxeval.errors import ResourceLimitError as ResourceLimitError
     from onnxeval.errors import UnsupportedOperators as UnsupportedOperators
+    from onnxeval.limits import Limits as Limits
     from onnxeval.model import Model as Model
     from onnxeval.model import load as load
     from onnxeval.registry import Registry as Registry
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Finding": "checks",
     "InputError": "errors",
+    "Limits": "limits",
     "MissingExtra": "errors",
     "Model": "model",
     "ModelError": "errors",

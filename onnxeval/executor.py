@@ -121,6 +121,9 @@ def run_step(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, 
         return outputs
     except Exception as error:
         raise located(error, step, inputs) from cause_of(error)
+    except BaseException as stop:  # from outside, as an interrupt
+        stop.add_note(step.label)
+        raise
 
 
 def located(error: Exception, step: Step, inputs: list[Value]) -> OnnxEvalError:

@@ -75,6 +75,9 @@ class Run:
         """Account for one pass over a plan. Raises ResourceLimitError where a bound is passed."""
         self._steps += len(plan.steps) or 1
         if self.limits.steps is not None and self._steps > self.limits.steps:
-            raise ResourceLimitError(f"the model runs more than {self.limits.steps:,} nodes: does a loop never end?")
+            raise ResourceLimitError(
+                f"the model runs more than {self.limits.steps:,} nodes: does a loop never end?",
+                hint="a time bounds it instead: --timeout S in the shell, Limits(steps=None, seconds=S) in Python",
+            )
         if self._deadline is not None and monotonic() > self._deadline:
             raise ResourceLimitError(f"the run takes more than {self.limits.seconds} seconds")

@@ -88,6 +88,9 @@ class Tape:
             return as_outputs(step, result)
         except Exception as error:
             raise located(error, step, given) from cause_of(error)
+        except BaseException as stop:
+            stop.add_note(step.label)
+            raise
 
     def _named(self, step: Step, values: Sequence[Value]) -> dict[str, Value]:
         """What a step reads, by name."""

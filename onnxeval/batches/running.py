@@ -13,6 +13,7 @@ from onnxeval.errors import OnnxEvalError
 from onnxeval.values import EmptyOptional, Value
 
 if TYPE_CHECKING:
+    from onnxeval.limits import Limits
     from onnxeval.model import Model
 
 #: Bytes of inputs and outputs that are worked on at a time, and the most items: what an interruption costs.
@@ -35,6 +36,7 @@ class Work:
     reference: bool = False
     kernels: tuple[str, ...] = ()
     fast_math: bool = False
+    limits: Limits | None = None  # of each item
 
     @property
     def count(self) -> int:
@@ -61,7 +63,7 @@ def run_rows(model: Model, work: Work, inputs: Rows, start: int) -> Rows:
         feeds = {**work.fixed, **{name: values[place] for name, values in inputs.items()}}
         seed = None if work.seed is None else work.seed + start + place
         try:
-            made = model.run(feeds, work.outputs, reference=work.reference, seed=seed)
+            made = model.run(feeds, work.outputs, reference=work.reference, seed=seed, limits=work.limits)
         except OnnxEvalError as error:
             raise error.located(f"item {start + place}") from error.__cause__
         for name, value in made.items():

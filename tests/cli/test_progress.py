@@ -53,6 +53,14 @@ def test_a_bar_where_it_takes_long(stderr, monkeypatch, items):
         assert item in stream.getvalue()
 
 
+def test_one_thing_that_takes_long(stderr, monkeypatch):
+    stream = stderr(Terminal())
+    monkeypatch.setattr(progress, "_DELAY", 0.01)
+    with progress.waiting("loading alone.onnx"):
+        time.sleep(0.3)
+    assert "loading alone.onnx" in stream.getvalue()
+
+
 def test_the_bar_goes_when_the_work_fails(stderr, monkeypatch):
     stderr(Terminal())
     monkeypatch.setattr(progress, "_DELAY", 0.01)

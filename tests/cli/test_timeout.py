@@ -1,0 +1,98 @@
+"""Runs that take too long: what gives them up, and where they were."""
+
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import onnxeval
+from onnxeval.errors import ResourceLimitError
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers of POSIX")
+
+LOOP = """<ir_version: 10, opset_import: ["": 21]>
+g (int64 x) => (int64 y) <int64 trips = {%s}, bool yes = {1}, int64 one = {1}> {
+    [around] y = Loop (trips, yes, x) <body = b (int64 i, bool go, int64 before) => (bool go_on, int64 after) {
+        [grow] after = Add(before, one)
+        go_on = Identity(go)
+    }>
+}"""
+
+
+@pytest.fixture
+def endless(tmp_path):
+    path = tmp_path / "endless.onnx"
+    onnx.save(onnx.parser.parse_model(LOOP % 2**62), path)
+    return path
+
+
+@pytest.mark.parametrize("more", [(), ("--reference",), ("--carry", "y=x", "--steps", "3")])
+def test_a_loop_without_end_is_given_up(shell, endless, more):
+    start = time.monotonic()
+    result = shell("run", endless, "-i", "1", "--timeout", "0.2", *more)
+    assert result.exit_code == 7
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: gave up after 0.2 s in around (Loop-21)")
+    assert time.monotonic() - start < 30
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_what_is_in_time_is_as_ever(shell, model):
+    before = signal.getsignal(signal.SIGALRM)
+    result = shell("run", model("scalar"), "-i", "1", "--timeout", "100")
+    assert (result.exit_code, result.stdout) == (0, shell("run", model("scalar"), "-i", "1").stdout)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGALRM) == before
+
+
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_the_seconds_are_those_of_the_whole_batch(shell, endless, tmp_path, jobs):
+    onnx.save(onnx.parser.parse_model(LOOP % 2000), tmp_path / "slow.onnx")
+    np.save("many.npy", np.zeros(20_000, np.int64))
+    batch = ("run", "slow.onnx", "-i", "many.npy", "--each", "--save", "out.npy", *jobs)
+    result = shell(*batch, "--timeout", "0.5")
+    assert result.exit_code == 7
+    assert "of 20,000 items are done: --resume goes on with the rest\nerror: gave up after 0.5 s" in result.stderr
+    assert not (tmp_path / "out.npy").exists()
+
+
+def test_a_time_takes_the_place_of_the_bound_of_nodes(monkeypatch, shell, tmp_path):
+    onnx.save(onnx.parser.parse_model(LOOP % 2000), tmp_path / "slow.onnx")
+    monkeypatch.setattr(onnxeval.Limits, "__init__", _few_steps(onnxeval.Limits.__init__))
+    refused = shell("run", "slow.onnx", "-i", "1")
+    assert refused.exit_code == 7
+    assert "more than 100 nodes: does a loop never end?" in refused.stderr
+    assert "--timeout" in refused.stderr
+    assert shell("run", "slow.onnx", "-i", "1", "--timeout", "100").exit_code == 0
+
+
+def _few_steps(init):
+    return lambda self, memory=None, steps=100, seconds=None: init(self, memory, steps, seconds)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon", "inf"])
+def test_what_is_no_time(shell, model, seconds):
+    assert shell("run", model("scalar"), "-i", "1", "--timeout", seconds).exit_code == 2
+    assert shell("test", model("scalar"), "--timeout", seconds).exit_code == 2
+    assert shell("bench", model("scalar"), "--seconds", seconds).exit_code == 2
+
+
+def test_control_c_says_where(endless):
+    command = [sys.executable, "-m", "onnxeval", "run", str(endless), "-i", "1"]
+    heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    running = subprocess.Popen(command, preexec_fn=heeding, stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    running.send_signal(signal.SIGINT)
+    _, complaint = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert complaint.strip().startswith("error: interrupted in around (Loop-21)")
+
+
+def test_limits_in_python(endless):
+    with pytest.raises(ResourceLimitError, match="takes more than"):
+        onnxeval.load(endless).run({"x": np.array(1)}, limits=onnxeval.Limits(steps=None, seconds=0.2))
