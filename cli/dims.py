@@ -30,9 +30,9 @@ def dim_option(
 
 def _parsed(values: tuple[str, ...]) -> dict[str, int]:
     sizes: dict[str, int] = {}
-    for value in values:
-        name, equals, digits = value.rpartition("=")
-        if not (equals and name and digits.isascii() and digits.isdecimal()):
+    for value in (part for text in values for part in _parts(text)):
+        name, _, digits = value.rpartition("=")
+        if not _is_size(value):
             raise click.BadParameter(f"{value!r} is not NAME=SIZE, as in N=4.")
         size = int(digits)
         if size >= 2**63:
@@ -40,3 +40,14 @@ def _parsed(values: tuple[str, ...]) -> dict[str, int]:
         if sizes.setdefault(name, size) != size:
             raise click.BadParameter(f"{name} is given twice: {sizes[name]} and {size}.")
     return sizes
+
+
+def _parts(text: str) -> list[str]:
+    """Several in one, `B=2,S=3`; the comma of a name such as `max(B,S)` is no separator."""
+    parts = text.split(",")
+    return parts if all(map(_is_size, parts)) else [text]
+
+
+def _is_size(text: str) -> bool:
+    name, _, digits = text.rpartition("=")
+    return bool(name) and digits.isascii() and digits.isdecimal()

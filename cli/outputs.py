@@ -26,19 +26,23 @@ def choose_outputs(patterns: Sequence[str], operators: Sequence[str], model: Mod
     known = known_values(model)
     every = set(known)
     chosen: dict[str, None] = {}
-    for pattern in patterns:
+
+    def values_of(pattern: str) -> list[str]:
         if pattern in every:
-            chosen[pattern] = None
-            continue
+            return [pattern]
         matches = compile_pattern(translate(pattern)).match
-        found = [name for name in known if matches(name)]
-        if not found:
-            near = get_close_matches(pattern, known, n=3)
-            names = ", ".join(output.name for output in model.outputs)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"the outputs are: {names}"
-            raise InputError(f"the model has no value {pattern!r}, as a name or as a pattern", hint=hint)
-        chosen.update(dict.fromkeys(found))
-    for operator in operators:
+        if found := [name for name in known if matches(name)]:
+            return found
+        if "," in pattern:
+            return [name for part in pattern.split(",") for name in values_of(part.strip())]
+        near = get_close_matches(pattern, known, n=3)
+        names = ", ".join(output.name for output in model.outputs)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the outputs are: {names}"
+        raise InputError(f"the model has no value {pattern!r}, as a name or as a pattern", hint=hint)
+
+    for pattern in patterns:
+        chosen.update(dict.fromkeys(values_of(pattern)))
+    for operator in (part.strip() for text in operators for part in text.split(",")):
         made = model.made_by(operator)
         if not made:
             used = sorted({node.op_type for node in model.proto.graph.node})

@@ -101,6 +101,9 @@ def test_what_cannot_run_is_told(shell, tmp_path):
         (("--dim", "N"), 2, ["NAME=SIZE"]),
         (("--dim", "N=-1"), 2, ["NAME=SIZE"]),
         (("--dim", "N=1", "--dim", "N=2"), 2, ["given twice"]),
+        (("--dim", "N=1,N=2"), 2, ["given twice"]),
+        (("--dim", "N=1,M=2"), 5, ["has a dimension 'M'"]),
+        (("--dim", "N=1,"), 2, ["NAME=SIZE"]),
         (("--dim", f"N={2**63}"), 2, ["larger than any size"]),
     ],
 )
@@ -116,6 +119,15 @@ def test_a_dimension_without_a_name_is_called_by_its_place(shell):
     result = shell("inspect", "model.onnxtxt", "--dim", "x[0]=4")
     assert "  x  float32[4, 3]" in result.stdout
     assert "  y  float32[4, 3]" in result.stdout
+
+
+def test_several_sizes_in_one(shell):
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[B, S, K] x) => (float[B, S, N] y) { y = Neg(x) }'
+    proto = onnx.parser.parse_model(text)
+    proto.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "max(B,S)"
+    onnx.save(proto, "model.onnx")
+    result = shell("inspect", "model.onnx", "--dim", "B=2,S=3", "--dim", "max(B,S)=4")
+    assert "  x  float32[2, 3, 4]" in result.stdout, result.output
 
 
 def test_a_depth_without_a_tree(shell):

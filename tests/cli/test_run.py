@@ -55,6 +55,8 @@ FEEDS = ("-i", "x=[[1, 2, 3]]", "-i", "b=[0, 0, 0]", "--format", "json")
         (["weights"], ["weights"]),
         (["s*"], ["scaled", "sum"]),
         (["negative", "s*"], ["negative", "scaled", "sum"]),
+        (["negative,s*", "x"], ["negative", "scaled", "sum", "x"]),
+        (["negative, x"], ["negative", "x"]),
         (["s*", "sum"], ["scaled", "sum"]),
         (["?"], ["x", "b"]),
         (["[a-m]*"], ["b"]),

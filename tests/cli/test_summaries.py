@@ -135,6 +135,8 @@ def test_show_in_colours_on_a_terminal(shell, model, monkeypatch):
 def test_output_type(shell, model):
     result = shell("run", model("two"), "-i", "x=[[1, 2, 3]]", "-i", "b=[0, 0, 0]", "--output-type", "Mul", "-o", "sum")
     assert [line.split()[0] for line in result.stdout.splitlines() if line[:1].isalpha()] == ["sum", "scaled"]
+    result = shell("run", model("two"), "-i", "x=[[1, 2, 3]]", "-i", "b=[0, 0, 0]", "--output-type", "Mul,Add")
+    assert [line.split()[0] for line in result.stdout.splitlines() if line[:1].isalpha()] == ["scaled", "sum"]
     result = shell("run", model("two"), "-i", "x=[[1, 2, 3]]", "-i", "b=[0, 0, 0]", "--output-type", "Mull")
     assert result.exit_code == INPUT_ERROR
     assert "did you mean Mul?" in result.stderr
