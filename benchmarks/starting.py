@@ -27,7 +27,7 @@ from onnx import helper
 from run import Model, chosen_models
 
 import onnxeval
-from onnxeval.benchmark.inputs import filled
+from onnxeval.random_feeds import make_feeds
 from onnxeval.threads import environment
 
 ENGINES = ("onnxeval", "onnxruntime")
@@ -97,12 +97,12 @@ def model_line(model: Model, options: argparse.Namespace) -> str:
 
 def given(model: Model) -> dict[str, Any]:
     """The inputs of a model; made up where it comes without."""
-    inputs = onnxeval.load(model.path).inputs
+    loaded = onnxeval.load(model.path)
     feeds: dict[str, Any] = {}
     if model.inputs is not None:
         content = np.load(model.inputs, allow_pickle=False)
-        feeds = {inputs[0].name: content} if isinstance(content, np.ndarray) else dict(content)
-    return filled(inputs, feeds)[0]
+        feeds = {loaded.inputs[0].name: content} if isinstance(content, np.ndarray) else dict(content)
+    return make_feeds(loaded, feeds, {}, seed=0).feeds
 
 
 def main() -> None:

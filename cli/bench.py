@@ -71,6 +71,14 @@ _DISTURBING = 0.2
     help="How to print: for people, or JSON.",
 )
 @dim_option("The size of a dimension that the model leaves open, as in N=4. Repeatable.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Of inputs that are made up: as `onnxeval run --random --seed N` makes them.",
+)
 @reading_options
 @fast_math_option
 @kernels_option
@@ -86,6 +94,7 @@ def bench(
     profile: bool,
     form: str,
     sizes: dict[str, int],
+    seed: int,
     fast_math: bool,
 ) -> None:
     """Measure how long MODEL takes to load and to run, and the memory it needs.
@@ -100,9 +109,8 @@ def bench(
       onnxeval bench model.onnx -i x.npy --fast-math        less exact
       onnxeval bench model.onnx -i x.npy --format json | jq '.engines[0].median'
 
-    Inputs are given as to `onnxeval run`. Those that are not given are made up where the model declares all their
-    sizes, or --dim gives them: random floats, ones for integers. For a model that needs others, `onnxeval run --random
-    --save-inputs feeds.npz` makes some.
+    Inputs are given as to `onnxeval run`. Those that are not given are made up as by its --random, with the sizes that
+    the model declares and --dim gives: there have to be all.
 
     Each engine runs in a process of its own, on as many threads. They take turns, so that what else happens on the
     machine happens to all; ratios are those of the turns, median, lowest and highest. The outputs are compared.
@@ -115,22 +123,18 @@ def bench(
     import tempfile
 
     import onnxeval
-    from onnxeval.benchmark.inputs import filled
     from onnxeval.benchmark.measuring import Setting, measure, require
-    from onnxeval.sizes import check_names
-    from onnxeval.values import type_of
 
     from . import benchpages
     from .feeds import read_feeds
+    from .random import made_up
 
     require(others)
     loaded = onnxeval.load(model)
-    check_names(loaded.proto.graph, sizes)
-    how = reading(ctx, sizes=sizes)
-    feeds, made_up = filled(loaded.inputs, read_feeds(inputs, loaded.inputs, how), sizes)
+    how = reading(ctx, seed, sizes)
+    given = read_feeds(inputs, loaded.inputs, how)
     tell_notes(how.notes)
-    for name in made_up:
-        screen.tell(f"note: made up {name} {type_of(feeds[name])}")
+    feeds = made_up(loaded, given, sizes, seed, assume=False).feeds
     with tempfile.TemporaryDirectory(prefix="onnxeval-") as folder:
         report = measure(
             model,

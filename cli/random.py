@@ -14,6 +14,7 @@ from .options import FILE
 
 if TYPE_CHECKING:
     from onnxeval.model import Model
+    from onnxeval.random_feeds import Made
     from onnxeval.values import Value
 
 _META = "onnxeval.random"
@@ -72,12 +73,9 @@ def filled(
         import secrets
         import shlex
 
-        from onnxeval.random_feeds import make_feeds
-
         seed = secrets.randbelow(_SEEDS) if seed is None else seed
-        made = make_feeds(model, feeds, options["sizes"], seed)
+        made = made_up(model, feeds, options["sizes"], seed)
         feeds = made.feeds
-        _tell(made.names, feeds, made.sizes)
         sizes = {**options["sizes"], **made.sizes}
         given = [word for argument in arguments for word in ("-i", argument)]
         dims = [word for name, size in sizes.items() for word in ("--dim", f"{name}={size}")]
@@ -103,10 +101,25 @@ def filled(
     return feeds, seed
 
 
-def _tell(names: tuple[str, ...], feeds: Mapping[str, Value], sizes: Mapping[str, int]) -> None:
+def made_up(
+    model: Model, given: Mapping[str, Value], sizes: Mapping[str, int], seed: int, *, assume: bool = True
+) -> Made:
+    """The feeds with what is made up, and that is told. InputError for open sizes where none may be assumed."""
+    from onnxeval.errors import InputError
+    from onnxeval.random_feeds import make_feeds
+    from onnxeval.sizes import open_sizes
     from onnxeval.values import type_of
 
-    for name in names:
-        screen.tell(f"note: made up {name} {type_of(feeds[name])}")
-    for name, size in sizes.items():
+    made = make_feeds(model, given, sizes, seed)
+    if made.sizes and not assume:
+        readers = open_sizes(model.proto.graph)
+        named = ", ".join(f"{name} (of {', '.join(readers[name])})" if name in readers else name for name in made.sizes)
+        raise InputError(
+            f"the model leaves sizes open: {named}",
+            hint=f"--dim gives them, as in --dim {next(iter(made.sizes))}=1, or --input a value of that size",
+        )
+    for name in made.names:
+        screen.tell(f"note: made up {name} {type_of(made.feeds[name])}")
+    for name, size in made.sizes.items():
         screen.tell(f"note: took {size} for the size {name}, which --dim can set")
+    return made

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx.parser
 import pytest
 
 import onnxeval
@@ -158,14 +160,27 @@ def test_inputs_are_made_up_where_every_size_is_declared(shell, model):
     assert shell("bench", model("scalar"), *QUICK).exit_code == 0
     result = shell("bench", model("two"), "-i", "b=[1, 2, 3]", *QUICK)
     assert result.exit_code == 5
-    assert 'no value for the input "x" (float32[N, 3])' in result.stderr
-    assert "hint: --input NAME=VALUE gives one; --dim" in result.stderr
+    assert "the model leaves sizes open: N (of x)\nhint: --dim gives them, as in --dim N=1" in result.stderr
     result = shell("bench", model("two"), "--dim", "N=2", *QUICK)
     assert result.exit_code == 0
     assert "note: made up x float32[2, 3]\nnote: made up b float32[3]\n" in result.stderr
     result = shell("bench", model("two"), "-i", "x=rand:", "--dim", "N=2", *QUICK)
     assert "x  float32[2, 3]" in result.stdout
     assert shell("bench", model("two"), "--dim", "M=2", *QUICK).exit_code == 5
+
+
+def test_made_up_inputs_are_those_of_run(shell, monkeypatch):
+    text = "g (float[N, 4] table, int64[M] rows) => (float[M, 4] y) { y = Gather(table, rows) }"
+    onnx.save(onnx.parser.parse_model('<ir_version: 10, opset_import: ["": 21]>' + text), "gather.onnx")
+    sizes = ("--seed", "5", "--dim", "N=3,M=100")
+    shell("run", "gather.onnx", "--random", *sizes, "--save-inputs", "feeds.npz")
+    measured = []
+    monkeypatch.setattr(measuring, "measure", lambda _model, feeds, *_, **__: measured.append(feeds))
+    shell("bench", "gather.onnx", *sizes)
+    with np.load("feeds.npz") as saved:
+        assert {name: value.tolist() for name, value in saved.items()} == {
+            name: value.tolist() for name, value in measured[0].items()
+        }
 
 
 def test_another_engine_that_cannot(shell, monkeypatch):
@@ -222,7 +237,11 @@ def test_a_busy_machine_is_said(shell, monkeypatch):
 
 
 def test_whole_processes_take_the_inputs_of_any_type(shell, model):
-    for name, given in (("bfloat16", ("-i", "[1, 2]")), ("sequence", ("-i", "[[1], [2, 3]]")), ("optional", ())):
+    for name, given in (
+        ("bfloat16", ("-i", "[1, 2]")),
+        ("sequence", ("-i", "[[1], [2, 3]]")),
+        ("optional", ("--dim", "N=2")),
+    ):
         cold = ("--seconds", "0.01", "--cold", "1", "--format", "json")
         content = json_of(shell("bench", model(name), *given, *cold))
         assert len(content["engines"][0]["cold"]["seconds"]) == 1, name
