@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import pkgutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
@@ -136,11 +135,9 @@ class Registry(Mapping[OpKey, Kernel]):
         return kernel
 
     def load_operator(self, op_type: str, section: str) -> None:
-        """Import the kernel files of ``onnxeval.ops.SECTION`` that hold the name of an operator in quotes."""
-        name = f'"{op_type}"'.encode()
-        for module, source in _sources(section).items():
-            if name in source:
-                importlib.import_module(f"onnxeval.ops.{section}.{module}")
+        """Import the kernel files of ``onnxeval.ops.SECTION`` that register an operator, as `KEPT` tells."""
+        for module in _kept().get((section, op_type), ()):
+            importlib.import_module(f"onnxeval.ops.{section}.{module}")
 
     def load_section(self, section: str) -> None:
         """Import every kernel file of ``onnxeval.ops.SECTION``; nothing happens where there is none."""
@@ -213,18 +210,21 @@ def _modules(section: str) -> tuple[str, ...]:
     return tuple(m.name for m in modules if not m.name.startswith("_"))
 
 
+#: A line for each kernel file: its section and name, and the operators that it registers. A plan imports only the files
+#: of its operators.
+KEPT = Path(__file__).with_name("kernels.txt")
+
+
 @cache
-def _sources(section: str) -> Mapping[str, bytes]:
-    """The text of each kernel file of a section; nothing where it is installed without."""
-    folder = os.path.join(_OPS, section)
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    texts = {}
-    for name in names:
-        module, suffix = os.path.splitext(name)
-        if suffix == ".py" and not module.startswith("_"):
-            with open(os.path.join(folder, name), "rb", 0) as file:
-                texts[module] = file.read()
-    return texts
+def _kept() -> Mapping[tuple[str, str], Sequence[str]]:
+    """{(section, operator): kernel files}."""
+    files: dict[tuple[str, str], list[str]] = {}
+    for line in KEPT.read_text("ascii").splitlines():
+        place, *operators = line.split(" ")
+        section, _, module = place.partition(".")
+        for op_type in operators:
+            files.setdefault((section, op_type), []).append(module)
+    return files
 
 
 def _location(kernel: Kernel) -> str:

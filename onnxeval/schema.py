@@ -172,10 +172,10 @@ KEPT = Path(__file__).with_name("schemas.txt")
 
 
 @cache
-def _kept() -> tuple[Mapping[str, int], Sequence[bytes]]:
-    """The newest versions and the sorted lines in that file; nothing where another release is installed."""
-    release, newest, *lines = KEPT.read_bytes().split(b"\n")
-    return (json.loads(newest), lines) if is_installed(release.decode()) else ({}, ())
+def _kept() -> tuple[Mapping[str, int], bytes]:
+    """The newest versions and the lines in that file; nothing where another release is installed."""
+    release, newest, lines = KEPT.read_bytes().split(b"\n", 2)
+    return (json.loads(newest), lines) if is_installed(release.decode()) else ({}, b"")
 
 
 def is_installed(release: str) -> bool:
@@ -186,13 +186,19 @@ def is_installed(release: str) -> bool:
 
 def _kept_versions(domain: str, op_type: str) -> list[tuple[int, bytes]]:
     """The versions of an operator in that file, oldest first, and what it says of each."""
-    lines, operator = _kept()[1], f"{domain}:{op_type} ".encode(errors="replace")
-    place = bisect_left(lines, operator)
+    lines, begin = _kept()[1], f"{domain}:{op_type} ".encode(errors="replace")
+
+    def begin_of_line(place: int) -> bytes:
+        start = lines.rfind(b"\n", 0, place) + 1
+        return lines[start : start + len(begin)]
+
     versions = []
-    while place < len(lines) and lines[place].startswith(operator):
-        _, since, row = lines[place].split(b" ", 2)
+    place = bisect_left(range(len(lines)), begin, key=begin_of_line)
+    while lines.startswith(begin, place):
+        end = lines.index(b"\n", place)
+        since, row = lines[place + len(begin) : end].split(b" ", 1)
         versions.append((int(since), row))
-        place += 1
+        place = end + 1
     return versions
 
 

@@ -34,7 +34,7 @@ def test_what_is_read_from_the_file_is_what_is_read_from_onnx(monkeypatch: pytes
         return {key: schema and [getattr(schema, name) for name in fields] for key, schema in found.items()}
 
     kept = described()
-    monkeypatch.setattr(schemas, "_kept", lambda: ({}, ()))
+    monkeypatch.setattr(schemas, "_kept", lambda: ({}, b""))
     assert described() == kept
     monkeypatch.undo()
     for cached in (schemas.find_schema, schemas.newest_opset):
