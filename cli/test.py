@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _ENGINES = ("onnxeval", "onnxruntime", "reference")
 _FAILED = 1
+_NAMED = 5
 
 
 @click.command(short_help="Run models on their test data sets, or onnx's conformance cases.")
@@ -75,8 +76,8 @@ def test(
       onnxeval test --suite --only 'test_gru*'   some of them
       onnxeval test --suite --engine onnxruntime --jobs 2
 
-    A test data set is a folder `test_data_set_N` in the model's own, with `input_0.pb` and `output_0.pb` and so on, or
-    the model zoo's older `test_data_N.npz`.
+    A test data set is a folder `test_data_set_N` in the model's own, with `input_0.pb`, `output_0.pb` and so on or a
+    `.npy` file under the name of each input and output; or the model zoo's older `test_data_N.npz`.
 
     Models run in processes of their own: one that breaks its engine fails alone. Floats are compared by the tolerances,
     everything else exactly.
@@ -104,10 +105,7 @@ def test(
     tolerance = Tolerance(rtol, atol, max_ulp)
     work = _of_suite(engine, only, tolerance) if suite else _of_paths(paths, tolerance)
     if not work:
-        raise InputError(
-            "there is nothing to test" + (f": no case is called {' or '.join(only)}" if only else ""),
-            hint="" if suite else "`onnxeval convert IN... MODEL:test_data_set_0` makes a test data set of values",
-        )
+        raise InputError("there is nothing to test" + (f": no case is called {' or '.join(only)}" if only else ""))
     engine += " --fast-math" * fast_math
     outcomes = run_jobs(work, engine, jobs, timeout, kernel_files(ctx))
     found = _in_order(work, list(tracked(outcomes, len(work))))
@@ -137,16 +135,26 @@ def _of_paths(paths: tuple[str, ...], tolerance: Tolerance) -> list[Job]:
     from pathlib import Path
 
     from onnxeval.testing.jobs import Job
-    from onnxeval.testing.stored import data_sets_beside, models_in
+    from onnxeval.testing.stored import DATA_SETS, SUFFIXES, data_sets_beside, models_in
 
-    found: list[Job] = []
     models = list(dict.fromkeys(model for path in paths for model in models_in(Path(path))))
-    for model in models:
-        data = data_sets_beside(model)
-        if not data:
-            screen.tell(f"note: {model} has no test data sets beside it")
-        found += [Job(name, str(model), str(model), (name,), tolerance) for name in data]
-    return found
+    if not models:
+        raise InputError(f"there is nothing to test: no {' or '.join(SUFFIXES)} file is in {', '.join(paths)}")
+    data = {model: data_sets_beside(model) for model in models}
+    bare = [str(model) for model in models if not data[model]]
+    if len(bare) == len(models):
+        raise InputError(
+            f"there is nothing to test: no test data set is beside {_some(bare)}",
+            hint=f"a test data set is {DATA_SETS}; `onnxeval convert IN... MODEL:test_data_set_0` makes one of values",
+        )
+    if bare:
+        screen.tell(f"note: no test data set is beside {_some(bare)}")
+    return [Job(name, str(model), str(model), (name,), tolerance) for model, names in data.items() for name in names]
+
+
+def _some(models: list[str]) -> str:
+    rest = len(models) - _NAMED
+    return ", ".join(models[:_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _in_order(work: list[Job], outcomes: list[Outcome]) -> list[Outcome]:

@@ -14,6 +14,8 @@ from onnxeval.values import Value, ValueType
 #: The files that are taken for models.
 SUFFIXES = (".onnx", ".onnxtxt")
 _FOLDERS, _ARCHIVES = "test_data_set_*", "test_data_*.npz"
+#: What is taken for a test data set.
+DATA_SETS = "a folder test_data_set_0 with input_0.pb, output_0.pb ... or a .npy file for each name, or test_data_0.npz"
 
 
 def data_sets_beside(model: Path) -> list[str]:

@@ -33,7 +33,7 @@ def test_one_that_does_not_and_the_reports(with_data):
     with_data("zoo/c/model.onnx", [])
     result = shell("zoo", "--junit", "report.xml", "--format", "json", "--jobs", "2")
     assert result.exit_code == 1
-    assert result.stderr == "note: zoo/c/model.onnx has no test data sets beside it\n"
+    assert result.stderr == "note: no test data set is beside zoo/c/model.onnx\n"
     content = json.loads(result.stdout)
     assert content["counts"] == {"passed": 2, "failed": 1, "error": 0, "crashed": 0, "known": 0}
     assert [o["status"] for o in content["outcomes"]] == ["passed", "failed", "passed"]
@@ -101,10 +101,29 @@ def test_wrong_use(arguments, code, word):
 
 
 def test_nothing_to_test(with_data):
-    with_data("model.onnx", [])
-    result = shell("model.onnx")
+    for number in range(8):
+        with_data(f"zoo/{number}/model.onnx", [])
+    result = shell("zoo")
     assert result.exit_code == 5
-    assert "hint: `onnxeval convert IN... MODEL:test_data_set_0`" in result.stderr
+    first = ", ".join(f"zoo/{number}/model.onnx" for number in range(5))
+    assert f"nothing to test: no test data set is beside {first} and 3 more\n" in result.stderr
+    assert "hint: a test data set is a folder test_data_set_0 with input_0.pb, output_0.pb ..." in result.stderr
+    assert "`onnxeval convert IN... MODEL:test_data_set_0` makes one" in result.stderr
+    Path("empty").mkdir()
+    result = shell("empty")
+    assert result.exit_code == 5
+    assert "nothing to test: no .onnx or .onnxtxt file is in empty" in result.stderr
+
+
+def test_data_by_the_names_of_the_values(with_data):
+    path = with_data("model.onnx", [])
+    folder = Path("test_data_set_0")
+    folder.mkdir()
+    np.save(folder / "x.npy", np.array([1, 2], np.float32))
+    np.save(folder / "y.npy", np.array([2, 4], np.float32))
+    assert shell(path).stdout.splitlines()[-1] == "1 case: 1 passed"
+    np.save(folder / "y.npy", np.array([2, 5], np.float32))
+    assert shell(path).exit_code == 1
 
 
 def test_some_of_the_suite():
