@@ -15,8 +15,11 @@ import numpy as np
 
 import onnxeval
 from onnxeval import opdiff, opdocs
+from onnxeval.attributes import kind_name
+from onnxeval.custom import custom_schema
+from onnxeval.dtypes import name_of
 from onnxeval.opdiff import Difference
-from onnxeval.opdocs import AttributePage, Page, SlotPage, value_text
+from onnxeval.opdocs import AttributePage, Page, SlotPage, TypeVariable, value_text
 from onnxeval.registry import Kernel, OpKey, Registry, signature_of, source_of
 
 from .screen import Line, screen
@@ -90,16 +93,38 @@ def page(domain: str, name: str, opset: int | None) -> Page | None:
 
 def _page_of_kernel(key: OpKey) -> Page:
     kernel = _registry()[key]
-    signature = signature_of(kernel)
-    inputs = [SlotPage(n, "required", "", (), 1, True, "") for n in signature.positional]
+    signature, told = signature_of(kernel), custom_schema(kernel)
+    types = signature.types
+
+    def variable(place: int) -> str:
+        return types.letter(place) if types is not None else ""
+
+    inputs = [
+        SlotPage(n, "optional" if n in told.optional else "required", variable(place), (), 1, True, "")
+        for place, n in enumerate(signature.positional)
+    ]
     if signature.variadic:
-        inputs.append(SlotPage("...", "variadic", "", (), 0, False, ""))
+        inputs.append(SlotPage("...", "variadic", variable(len(inputs)), (), 0, types is not None, ""))
     attributes = tuple(
-        AttributePage(n, "", default is Parameter.empty, None if default is Parameter.empty else default, "")
+        AttributePage(
+            n,
+            kind_name(kind) if (kind := told.attributes[n].kind) is not None else "",
+            default is Parameter.empty,
+            None if default is Parameter.empty else default,
+            "",
+        )
         for n, default in signature.attributes.items()
     )
+    letters = dict.fromkeys(slot.variable for slot in inputs if slot.variable)
+    variables = tuple(
+        TypeVariable(letter, tuple(sorted(map(name_of, types.allowed[letter]))), "")
+        for letter in letters
+        if types is not None
+    )
     text = opdocs.clean(kernel.__doc__ or "")
-    return Page(key.domain, key.op_type, key.since_version, "", False, text, tuple(inputs), (), (), attributes, "")
+    return Page(
+        key.domain, key.op_type, key.since_version, "", False, text, tuple(inputs), (), variables, attributes, ""
+    )
 
 
 def _served_by(domain: str, name: str, version: int) -> str:

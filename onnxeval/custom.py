@@ -43,12 +43,14 @@ class CustomAttribute(NamedTuple):
 class CustomSchema(NamedTuple):
     """What a kernel's signature says of its operator.
 
-    ``inputs`` are the names of the positional ones, ``required`` those of them that must be given; more may follow
-    where it is ``variadic``. ``outputs`` is how many there are at most, None where that is not told.
+    ``inputs`` are the names of the positional ones, ``required`` those of them that must be given, ``optional`` those
+    that need not; more may follow where it is ``variadic``. ``outputs`` is how many there are at most, None
+    where that is not told.
     """
 
     inputs: tuple[str, ...]
     required: frozenset[str]
+    optional: frozenset[str]
     variadic: bool
     outputs: int | None
     attributes: Mapping[str, CustomAttribute]
@@ -65,6 +67,7 @@ def custom_schema(kernel: Kernel) -> CustomSchema:
     return CustomSchema(
         inputs=signature.positional,
         required=frozenset(n for n in signature.positional if n in hints and not _admits_none(hints[n])),
+        optional=frozenset(n for n in signature.positional if n in hints and _admits_none(hints[n])),
         variadic=signature.variadic,
         outputs=_count(hints.get("return")) if signature.most_outputs is None else signature.most_outputs,
         attributes=MappingProxyType(attributes),

@@ -137,6 +137,24 @@ def test_names_are_found_whatever_their_case_and_with_their_domain(shell):
     assert shell("ops", "ai.onnx.Relu").stdout.startswith("Relu-14")
 
 
+def test_a_kernel_s_types_are_told_where_no_schema_tells(shell):
+    """As in onnxruntime's docs/ContribOperators.md."""
+    page = json_of(shell("ops", "com.microsoft.QLinearAdd", "--format", "json"))
+    types = {variable["name"]: set(variable["types"]) for variable in page["variables"]}
+    slots = {slot["name"].lower(): slot for slot in page["inputs"]}
+    assert {name: types[slot["variable"]] for name, slot in slots.items()} == {
+        **{name: {"uint8", "int8"} for name in ("a", "a_zero_point", "b", "b_zero_point", "c_zero_point")},
+        **{name: {"float32"} for name in ("a_scale", "b_scale", "c_scale")},
+    }
+    page = json_of(shell("ops", "com.microsoft.MatMulNBits", "--format", "json"))
+    assert {a["name"]: a["kind"] for a in page["attributes"] if a["required"]} == dict.fromkeys(
+        ("K", "N", "block_size"), "INT"
+    )
+    optional = {slot["name"] for slot in page["inputs"] if slot["presence"] == "optional"}
+    assert optional == {"zero_points", "g_idx", "bias"}
+    assert "Types\n  T\n      bfloat16 float16 float32\n" in shell("ops", "com.microsoft.MatMulNBits").stdout
+
+
 def test_an_operator_of_one_s_own(shell):
     @op("Twice", domain="com.acme", versions=(1,))
     def twice(x, *, factor: int = 2):
