@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
-from onnxeval.checks.imports import Imports
 from onnxeval.checks.names import doubled as listed_twice
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.checks.suggest import closest
@@ -156,20 +156,20 @@ def recursive(model: Model) -> Faults:
     for root in model.functions:
         if root in done:
             continue
-        path = [root]
+        path = {root: 0}  # each with its place
         trail: list[Iterator[tuple[Node, Function]]] = [root.calls()]
         while trail:
             step = next(trail[-1], None)
             if step is None:
                 trail.pop()
-                done.add(path.pop())
+                done.add(path.popitem()[0])
                 continue
             node, called = step
             if called in path:
-                circle = " -> ".join(f.label for f in (*path[path.index(called) :], called))
+                circle = " -> ".join(f.label for f in (*islice(path, path[called], None), called))
                 yield Fault(node.where, f"the function calls itself: {circle}")
             elif called not in done:
-                path.append(called)
+                path[called] = len(path)
                 trail.append(called.calls())
 
 
@@ -225,18 +225,12 @@ def opset_mismatch(function: Function) -> Faults:
             if key in seen or node.domain not in ours.versions:
                 continue
             seen.add(key)
-            importer, theirs = _first_import(function.model, node.domain)
+            importer, theirs = function.model.importers[node.domain]
             here, there = ours.schema(*key), theirs.schema(*key)
             if here is not there:
                 versions = " and ".join(s.label if s else f"no {node.op_type}" for s in (here, there))
                 opsets = f"opset {ours.versions[node.domain]} here and {theirs.versions[node.domain]} in {importer}"
                 yield Fault(node.where, f"{opsets}: {versions}", "import one version in both")
-
-
-def _first_import(model: Model, domain: str) -> tuple[str, Imports]:
-    """Who binds a domain for the whole model: the model itself, or else the first function that imports it."""
-    importers = (("the model", model.imports), *((f.where, f.scope.imports) for f in model.functions))
-    return next((importer for importer in importers if domain in importer[1].versions), importers[0])
 
 
 # Calls

@@ -74,6 +74,15 @@ class Model:
         return Files(self.folders)
 
     @cached_property
+    def importers(self) -> Mapping[str, tuple[str, Imports]]:
+        """Who binds each domain for the whole model: the model itself, or else the first function that imports it."""
+        found: dict[str, tuple[str, Imports]] = {}
+        for where, imports in (("the model", self.imports), *((f.where, f.scope.imports) for f in self.functions)):
+            for domain in imports.versions:
+                found.setdefault(domain, (where, imports))
+        return found
+
+    @cached_property
     def called(self) -> frozenset[Function]:
         """Its functions that nodes call."""
         if not self.functions:
