@@ -11,6 +11,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import EIGHT_BITS, contiguous, is_float32, known_float32
+from onnxeval.fast._shared import shared
 from onnxeval.fast.engine import native
 from onnxeval.ops.contrib.dynamic_quantize import (
     dynamic_quantize_matmul,
@@ -22,21 +23,25 @@ from onnxeval.ops.quantization.dynamic import dynamic_quantize_linear
 from onnxeval.registry import Kernel
 
 
-def packed_integers(weights: Tensor | None, zero_point: Tensor | None) -> Any:
-    """(K, N) weights as the compiled kernels want them; None where they are not constant matrices of 8-bit integers.
+class PackedIntegers:
+    """(K, N) weights as the compiled kernels want them; ``matrix`` is None for all but 8-bit integers.
 
     The zero point is one number or one a column.
     """
-    kernels = native()
-    assert kernels is not None
-    if weights is None or weights.dtype not in EIGHT_BITS or weights.ndim != 2 or not weights.size:
-        return None
-    zeros = np.zeros(weights.shape[1], np.int32)
-    if zero_point is not None:
-        if zero_point.dtype != weights.dtype or zero_point.size not in (1, weights.shape[1]) or zero_point.ndim > 1:
-            return None
-        zeros += zero_point.reshape(-1).astype(np.int32)
-    return kernels.Integers(contiguous(weights), zeros)
+
+    def __init__(self, weights: Tensor, zero_point: Tensor | None) -> None:
+        self.constants = weights, zero_point
+        self.matrix: Any = None
+        kernels = native()
+        assert kernels is not None
+        if weights.dtype not in EIGHT_BITS or weights.ndim != 2 or not weights.size:
+            return
+        zeros = np.zeros(weights.shape[1], np.int32)
+        if zero_point is not None:
+            if zero_point.dtype != weights.dtype or zero_point.size not in (1, weights.shape[1]) or zero_point.ndim > 1:
+                return
+            zeros += zero_point.reshape(-1).astype(np.int32)
+        self.matrix = kernels.Integers(contiguous(weights), zeros)
 
 
 @replaces(dynamic_quantize_linear)
@@ -62,10 +67,9 @@ def bind_matmul_integer(constants: Sequence[Tensor | None], _: Mapping[str, Any]
     kernels = native()
     assert kernels is not None
     weights, known_zero = constants[1], constants[3] if len(constants) > 3 else None
-    packed = packed_integers(weights, known_zero)
-    if packed is None:
+    packed = None if weights is None else shared(PackedIntegers, weights, known_zero)
+    if weights is None or packed is None or packed.matrix is None:
         return None
-    assert weights is not None
     depth, width = weights.shape
 
     @replayable
@@ -76,7 +80,7 @@ def bind_matmul_integer(constants: Sequence[Tensor | None], _: Mapping[str, Any]
             return matmul_integer(a, b, a_zero_point, b_zero_point, **given)
         result = np.empty((*a.shape[:-1], width), np.int32)
         rows = contiguous(a).reshape(-1, depth)
-        kernels.multiply_integers(rows, None, a_zero_point, packed, result, None, None)
+        kernels.multiply_integers(rows, None, a_zero_point, packed.matrix, result, None, None)
         return result
 
     return multiplied
@@ -138,7 +142,7 @@ def bind_matmul_integer_to_float(constants: Sequence[Tensor | None], _: Mapping[
             return matmul_integer_to_float(a, b, a_scale, b_scale, *rest)
         result = np.empty((*a.shape[:-1], weights.width), np.float32)
         rows = contiguous(a).reshape(-1, weights.depth)
-        kernels.multiply_integers(rows, a_scale, a_zero, weights.packed, result, weights.scales, weights.bias)
+        kernels.multiply_integers(rows, a_scale, a_zero, weights.packed.matrix, result, weights.scales, weights.bias)
         return result
 
     return multiplied
@@ -147,7 +151,7 @@ def bind_matmul_integer_to_float(constants: Sequence[Tensor | None], _: Mapping[
 class _ScaledWeights(NamedTuple):
     """Constant weights of 8 bits, packed, with a scale for each column and what is added to it."""
 
-    packed: Any
+    packed: PackedIntegers
     scales: Tensor
     zero_point: Tensor | None
     bias: Tensor | None
@@ -170,8 +174,8 @@ class _ScaledWeights(NamedTuple):
             bias is not None and not (known_float32(bias) and bias.shape == (width,) and bias.flags.c_contiguous)
         ):
             return None
-        packed = packed_integers(weights, zero_point)
-        if packed is None:
+        packed = shared(PackedIntegers, weights, zero_point)
+        if packed.matrix is None:
             return None
         scales = np.ascontiguousarray(np.broadcast_to(scale, (width,)))
         return cls(packed, scales, zero_point, bias, depth, width)
@@ -189,7 +193,7 @@ class _ScaledWeights(NamedTuple):
             _side_by_side(x),
             None if added is None else _side_by_side(added),
             is_tanh,
-            self.packed,
+            self.packed.matrix,
             result,
             self.scales,
             self.bias,

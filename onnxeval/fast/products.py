@@ -11,6 +11,7 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
+from onnxeval.fast._shared import shared
 from onnxeval.fast.activations import IDENTITY, Activation
 from onnxeval.fast.engine import native
 from onnxeval.ops.math.matmul import gemm, matmul
@@ -25,8 +26,9 @@ _STREAMED = 1 << 24
 class _Constant:
     """A constant right factor, packed when many rows meet it for the second time: for one run it does not pay."""
 
-    def __init__(self, factor: Tensor) -> None:
-        self.factor = factor
+    def __init__(self, weights: Tensor) -> None:
+        self.weights = weights
+        self.factor = weights
         self._is_met = False
         self._packed: Any = None
 
@@ -42,6 +44,14 @@ class _Constant:
         return self._packed
 
 
+class _Transposed(_Constant):
+    """The same of the transpose of constant weights."""
+
+    def __init__(self, weights: Tensor) -> None:
+        super().__init__(weights)
+        self.factor = weights.T
+
+
 class MatrixProduct:
     """MatMul, with what may be added to it and applied before it is stored."""
 
@@ -52,7 +62,7 @@ class MatrixProduct:
         self.width: int | None = None  # of packed weights
         weights = constants[1]
         if weights is not None and known_float32(weights) and weights.ndim == 2 and weights.size:
-            self.packed = _Constant(weights)
+            self.packed = shared(_Constant, weights)
             self.depth, self.width = weights.shape
 
     def __call__(
@@ -99,7 +109,7 @@ class GeneralProduct:
         self.packed: _Constant | None = None
         weights = constants[1]
         if weights is not None and known_float32(weights) and weights.ndim == 2 and weights.size:
-            self.packed = _Constant(weights.T if attributes["transB"] else weights)
+            self.packed = shared(_Transposed if attributes["transB"] else _Constant, weights)
 
     def __call__(
         self,

@@ -10,9 +10,10 @@ import numpy as np
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import EIGHT_BITS, contiguous, is_bytes
+from onnxeval.fast._shared import shared
 from onnxeval.fast.engine import native
 from onnxeval.fast.integer_convolutions import multipliers
-from onnxeval.fast.integers import packed_integers
+from onnxeval.fast.integers import PackedIntegers
 from onnxeval.ops.contrib.quantized_gemm import qgemm
 from onnxeval.ops.math.quantized_matmul import qlinear_matmul
 from onnxeval.registry import Kernel
@@ -36,7 +37,7 @@ class _Product:
         assert kernels is not None
         self.kernels = kernels
         self.depth, self.width = weights.shape
-        self.packed = packed_integers(weights, zeros[1])
+        self.packed = shared(PackedIntegers, weights, zeros[1])
         self.multiplier = multipliers(*scales, self.width)
         self.divisor = float(scales[2].item())
         self.zero, self.target = zeros[0], (int(zeros[2].item()), zeros[2].dtype)
@@ -47,7 +48,7 @@ class _Product:
     @property
     def is_possible(self) -> bool:
         """Whether the kernels take all of this."""
-        return self.packed is not None and self.multiplier is not None
+        return self.packed.matrix is not None and self.multiplier is not None
 
     def __call__(self, a: Tensor) -> Tensor | None:
         """The product; None where it is for the readable kernel."""
@@ -56,7 +57,7 @@ class _Product:
         rows = contiguous(a).reshape(-1, self.depth)
         sums = np.empty((len(rows), self.width), np.int32)
         result = np.empty((*a.shape[:-1], self.width), self.target[1])
-        self.kernels.multiply_integers(rows, None, self.zero, self.packed, sums, None, None)
+        self.kernels.multiply_integers(rows, None, self.zero, self.packed.matrix, sums, None, None)
         self.kernels.requantize(sums, result, self.bias, self.multiplier, self.factor, self.divisor, self.target[0])
         return result
 

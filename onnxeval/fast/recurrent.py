@@ -11,7 +11,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
 from onnxeval.fast.engine import native
-from onnxeval.fast.integers import packed_integers
+from onnxeval.fast.integers import PackedIntegers
 from onnxeval.ops.contrib.dynamic_quantize_lstm import dynamic_quantize_lstm
 from onnxeval.registry import Kernel
 
@@ -80,7 +80,7 @@ def _quantized(matrices: Tensor, scale: Tensor | None, zero_point: Tensor | None
         return None, None
     if scale.shape not in shapes or zero_point.shape not in shapes:
         return None, None
-    packed = tuple(packed_integers(each, zero) for each, zero in zip(matrices, zero_point, strict=True))
+    packed = tuple(PackedIntegers(each, zero).matrix for each, zero in zip(matrices, zero_point, strict=True))
     if any(each is None for each in packed):
         return None, None
     scales = np.broadcast_to(scale.reshape(len(matrices), -1), matrices.shape[::2])
