@@ -27,7 +27,20 @@ if TYPE_CHECKING:
 _META = "onnxeval.each"
 _JOURNAL = ".onnxeval-each.json"
 #: What has no meaning for many items.
-_SINGLE = ("expect", "rtol", "atol", "max_ulp", "carry", "steps", "random", "save_inputs", "stats", "hashes", "drawn")
+_SINGLE = (
+    "expect",
+    "vs",
+    "rtol",
+    "atol",
+    "max_ulp",
+    "carry",
+    "steps",
+    "random",
+    "save_inputs",
+    "stats",
+    "hashes",
+    "drawn",
+)
 
 
 def batch_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,12 +18,14 @@ from .random import filled, given_sizes, random_options
 from .reading import reading, reading_options
 from .stepping import run_model, step_options
 from .timeout import timeout_option
-from .verdict import Expectations, expect_options, verdict_form, verdict_lines
+from .verdict import Expectations, Tolerances, expect_options, verdict_form, verdict_lines
+from .versus import Against, report_form, report_lines, versus_option
 
 if TYPE_CHECKING:
     from onnxeval.comparing import Comparison
     from onnxeval.files.writing import Typed
     from onnxeval.values import Value
+    from onnxeval.versus.verdict import Report
 
 _DIFFERS = 1
 
@@ -64,6 +67,7 @@ _DIFFERS = 1
 @click.option("--hash", "hashes", is_flag=True, help="Print a SHA-256 of each value instead of its elements.")
 @click.option("--show", "drawn", is_flag=True, help="Draw values that are like pictures.")
 @expect_options
+@versus_option
 @step_options
 @reading_options
 @random_options
@@ -104,6 +108,7 @@ def run(
       onnxeval run model.onnx -i x.npy --save y.npz   keep the outputs
       onnxeval run model.onnx --random --dim N=4      inputs made up
       onnxeval run model.onnx -i x.npy --expect y.npy  exit code 1 if not
+      onnxeval run model.onnx -i x.npy --vs onnxruntime -o '*'   where they part
       onnxeval run model.onnx -i 'rand:[1,3]' --stats   ranges, histograms
       onnxeval run model.onnx -i many.npy --each --save out/ --jobs 2
       onnxeval run model.onnx -i 'x=many/*.npy' --each --save out/
@@ -135,13 +140,16 @@ def run(
     masks are 0 and 1, arguments of a logarithm are positive. Sizes that the model leaves open are 1, or the least that
     its nodes can work with, where --dim gives none. What was made up is told, with the line that repeats it.
 
+    --vs compares by --rtol, --atol and --max-ulp as --expect does, and says at which node differences begin: among the
+    values shown, so -o '*' looks at all. The values themselves are printed with --full.
+
     --each runs the model on each row of a .npy file that has one dimension more than the model declares, or on each
     file of a pattern, and appends what it gives to one .npy file for each output. Neither is ever in memory as a whole.
     What was interrupted goes on with --resume. --dask hands the items to the machines of a cluster.
 
     \b
     Exit codes:
-      0  the model ran, and gave what --expect says
+      0  the model ran, and gave what --expect or --vs says
       1  it gave something else
     """
     import numpy as np
@@ -169,44 +177,60 @@ def run(
         run_batch(ctx, model, loaded, inputs, shown, save, form, how, seed, reference)
         return 0
     types = {output.name: output.type for output in loaded.outputs}
-    expected = Expectations(ctx, known_values(loaded), types, how)
+    tolerances = Tolerances(ctx)
+    expected = Expectations(ctx, known_values(loaded), types, how, tolerances)
+    against = Against(ctx, tolerances, reference=reference, fast_math=fast_math) if Against.asked(ctx) else None
+    tolerances.refuse_others(shown if against else expected.names)
     names = chosen if {*expected.names} <= {*shown} else list(dict.fromkeys([*shown, *expected.names]))
     given = read_feeds(inputs, loaded.inputs, how)
     tell_notes(how.notes)
     feeds, seed = filled(ctx, model, loaded, inputs, given, seed)
+    if against is not None and seed is None:
+        seed = 0  # both models draw the same numbers
     try:
         results, last = run_model(ctx, loaded, feeds, names, reference=reference, seed=seed)
     finally:
         for warning in loaded.warnings:
             screen.tell(f"warning: {warning}")
     verdict = expected.verdict(last)
-    tell_notes(how.notes)
+    report = against.report(loaded, feeds, last, seed) if against else None
+    tell_notes([*how.notes, *(report.notes if report else ())])
     unseen = {*expected.names}.difference(shown)
     typed = with_types({name: value for name, value in results.items() if name not in unseen}, loaded)
     notes = [] if target is None else target.save(typed)
     if form == "json":
-        _write_json(typed, verdict, stats, hashes)
+        _write_json(typed, verdict, report, stats, hashes, full)
     else:
-        quiet = bool(verdict) and not (chosen or full)
+        quiet = not full and (report is not None or (bool(verdict) and not chosen))
         on = screen.Screen() if save == "-" else screen.screen()
         lines = _lines({name: value for name, (value, _) in typed.items()}, on, full, stats, hashes, drawn, quiet)
-        screen.show([*lines, *verdict_lines(verdict)] if verdict else lines, on, beside=save == "-")
+        if report is not None:
+            lines = chain(lines, report_lines(report, on))
+        screen.show(chain(lines, verdict_lines(verdict)), on, beside=save == "-")
     if target is not None:
         screen.flush()
         tell_notes(notes)
         if save != "-":
             screen.tell(f"saved {', '.join(typed)} to {target.path}")
-    return 0 if all(comparison.agrees for comparison in verdict) else _DIFFERS
+    agrees = all(comparison.agrees for comparison in verdict) and (report is None or report.agrees)
+    return 0 if agrees else _DIFFERS
 
 
-def _write_json(typed: Mapping[str, Typed], verdict: list[Comparison], stats: bool, hashes: bool) -> None:
+def _write_json(
+    typed: Mapping[str, Typed],
+    verdict: list[Comparison],
+    report: Report | None,
+    stats: bool,
+    hashes: bool,
+    full: bool,
+) -> None:
     from onnxeval.files.jsonform import document, value_form
 
     from .summaries import hash_form, stats_form
 
     entries = []
     for name, (value, _) in typed.items():
-        form = {"name": name, **value_form(value, data=not (stats or hashes))}
+        form = {"name": name, **value_form(value, data=not (stats or hashes or (report and not full)))}
         if stats:
             form["stats"] = stats_form(value)
         if hashes:
@@ -215,6 +239,8 @@ def _write_json(typed: Mapping[str, Typed], verdict: list[Comparison], stats: bo
     content: dict[str, Any] = {"outputs": entries}
     if verdict:
         content["verdict"] = verdict_form(verdict)
+    if report is not None:
+        content["versus"] = report_form(report)
     screen.write(document(content))
 
 

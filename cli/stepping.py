@@ -51,6 +51,11 @@ def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
     ctx.meta.setdefault(_META, {})[str(parameter.name)] = value
 
 
+def carries(ctx: click.Context) -> bool:
+    """Whether the options ask for steps."""
+    return any(ctx.meta.get(_META, {}).values())
+
+
 def run_model(
     ctx: click.Context, model: Model, feeds: Mapping[str, Value], names: list[str] | None, **how: Any
 ) -> tuple[Mapping[str, Value], Mapping[str, Value]]:

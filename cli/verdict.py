@@ -1,4 +1,4 @@
-"""`--expect`: what a run has to give, the tolerances, and the verdict as lines and as JSON."""
+"""`--expect`: what a run has to give, the tolerances, which `--vs` has too, and the verdict as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def expect_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             callback=_keep_tolerance,
             expose_value=False,
-            help="The absolute tolerance, of one output or of all.  [default: 1e-7 for floats, 0 for integers]",
+            help="The absolute tolerance, of one value or of all.  [default: 1e-7 for floats, 0 for integers]",
         ),
         click.option(
             "--rtol",
@@ -49,7 +49,7 @@ def expect_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             callback=_keep_tolerance,
             expose_value=False,
-            help="The relative tolerance, of one output or of all.  [default: 1e-3 for floats, 0 for integers]",
+            help="The relative tolerance, of one value or of all.  [default: 1e-3 for floats, 0 for integers]",
         ),
         click.option(
             "--expect",
@@ -90,13 +90,45 @@ class _Named(NamedTuple):
     optional: bool = False
 
 
+class Tolerances:
+    """What `--rtol`, `--atol` and `--max-ulp` say, of one value or of all."""
+
+    def __init__(self, ctx: click.Context) -> None:
+        options = ctx.meta.get(_META, {})
+        self._rtol, self._atol = options.get("rtol", {}), options.get("atol", {})
+        self._ulp: int | None = options.get("max_ulp")
+
+    def refuse_others(self, names: Sequence[str]) -> None:
+        """Raise a UsageError for tolerances where nothing is compared, an InputError for one of no value compared."""
+        if not names and (self._rtol or self._atol or self._ulp is not None):
+            raise click.UsageError("--rtol, --atol and --max-ulp say how near to --expect or --vs: both are missing.")
+        for name in (*self._rtol, *self._atol):
+            if name and name not in names:
+                from .feeds import did_you_mean
+
+                hint = did_you_mean(name, names, "output")
+                raise InputError(f"a tolerance for {name!r}, which is not compared", hint=hint)
+
+    def of(self, name: str) -> Tolerance:
+        """That of one value."""
+        from onnxeval.comparing import Tolerance
+
+        rtol, atol = (given.get(name, given.get("")) for given in (self._rtol, self._atol))
+        return Tolerance(rtol, atol, self._ulp)
+
+
 class Expectations:
     """What `--expect` names, opened before the model runs and read after, as the types that came out."""
 
     def __init__(
-        self, ctx: click.Context, known: Sequence[str], types: Mapping[str, ValueType | None], reading: Reading
+        self,
+        ctx: click.Context,
+        known: Sequence[str],
+        types: Mapping[str, ValueType | None],
+        reading: Reading,
+        tolerances: Tolerances,
     ) -> None:
-        from .feeds import did_you_mean, open_sources
+        from .feeds import open_sources
 
         options = ctx.meta.get(_META, {})
         self._types = types
@@ -104,16 +136,7 @@ class Expectations:
         ordered = dict.fromkeys([*types, *known])
         declared = [_Named(name, types.get(name), optional=name not in types) for name in ordered]
         self._sources: dict[str, Source] = open_sources(options.get("expect", ()), declared, reading, "output")
-        self._rtol, self._atol = options.get("rtol", {}), options.get("atol", {})
-        self._ulp: int | None = options.get("max_ulp")
-        if not self._sources and (self._rtol or self._atol or self._ulp is not None):
-            raise click.UsageError("--rtol, --atol and --max-ulp say how near to --expect: it is missing.")
-        for name in (*self._rtol, *self._atol):
-            if name and name not in self._sources:
-                names = list(self._sources)
-                raise InputError(
-                    f"a tolerance for {name!r}, of which nothing is expected", hint=did_you_mean(name, names, "output")
-                )
+        self._tolerances = tolerances
 
     @property
     def names(self) -> list[str]:
@@ -130,38 +153,33 @@ class Expectations:
         for name, source in self._sources.items():
             value = results[name]
             wanted = self._types.get(name) if value is None else type_of(value)
-            comparisons.append(compare(name, value, source.read(name, wanted), self._tolerance(name)))
+            comparisons.append(compare(name, value, source.read(name, wanted), self._tolerances.of(name)))
         return comparisons
-
-    def _tolerance(self, name: str) -> Tolerance:
-        from onnxeval.comparing import Tolerance
-
-        rtol, atol = (given.get(name, given.get("")) for given in (self._rtol, self._atol))
-        return Tolerance(rtol, atol, self._ulp)
 
 
 def verdict_lines(comparisons: Sequence[Comparison]) -> Iterator[Line]:
     """A line for each output, and the worst places of those that differ."""
-    from .digits import short
-
     for comparison in comparisons:
         if comparison.reason:
             yield [(comparison.name, "name"), ("  differs", "error"), (f"  {comparison.reason}", "")]
             continue
         verdict, style = ("agrees", "good") if comparison.agrees else ("differs", "error")
-        share = ""
-        if not comparison.agrees:
-            percent = 100 * comparison.mismatching / comparison.count
-            share = f"in {comparison.mismatching} of {comparison.count} elements ({percent:.3g} %)"
-        metrics = ", ".join(filter(None, (share, *_metrics(comparison))))
-        yield [(comparison.name, "name"), (f"  {verdict}", style), (f"  {metrics}" if metrics else "", "")]
-        rows = [(e.place, _text(e.value, short), _text(e.expected, short)) for e in comparison.worst]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for place, value, expected in rows:
-            yield [
-                (f"  {place.ljust(widths[0])}  ", "faint"),
-                (f"{value.rjust(widths[1])}, expected {expected.rjust(widths[2])}", ""),
-            ]
+        found = metrics(comparison)
+        yield [(comparison.name, "name"), (f"  {verdict}", style), (f"  {found}" if found else "", "")]
+        yield from worst_lines(comparison, "expected")
+
+
+def worst_lines(comparison: Comparison, other: str) -> Iterator[Line]:
+    """The worst places: what is there, and what the other has, which is called ``other``."""
+    from .digits import short
+
+    rows = [(e.place, _text(e.value, short), _text(e.expected, short)) for e in comparison.worst]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for place, value, expected in rows:
+        yield [
+            (f"  {place.ljust(widths[0])}  ", "faint"),
+            (f"{value.rjust(widths[1])}, {other} {expected.rjust(widths[2])}", ""),
+        ]
 
 
 def _text(element: Any, short: Callable[[Any], str]) -> str:
@@ -174,7 +192,20 @@ def _text(element: Any, short: Callable[[Any], str]) -> str:
     )
 
 
+def share(comparison: Comparison) -> str:
+    """How much of a value differs, "" where all agrees."""
+    percent = 100 * comparison.mismatching / max(comparison.count, 1)
+    return f"{percent:.3g} %" if comparison.mismatching else ""
+
+
+def metrics(comparison: Comparison) -> str:
+    """How far two values lie apart, in numbers."""
+    return ", ".join(_metrics(comparison))
+
+
 def _metrics(comparison: Comparison) -> Iterator[str]:
+    if comparison.mismatching:
+        yield f"in {comparison.mismatching} of {comparison.count} elements ({share(comparison)})"
     if comparison.max_abs is not None:
         yield f"max abs {comparison.max_abs:.3g}"
     if comparison.max_rel is not None:
@@ -189,10 +220,11 @@ def _metrics(comparison: Comparison) -> Iterator[str]:
 
 def verdict_form(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """The verdict for JSON."""
-    return {"agrees": all(c.agrees for c in comparisons), "outputs": [_form(c) for c in comparisons]}
+    return {"agrees": all(c.agrees for c in comparisons), "outputs": [comparison_form(c) for c in comparisons]}
 
 
-def _form(comparison: Comparison) -> dict[str, Any]:
+def comparison_form(comparison: Comparison) -> dict[str, Any]:
+    """One value's verdict for JSON."""
     from onnxeval.files.jsonform import float_form
 
     if comparison.reason:

@@ -14,7 +14,7 @@ from onnxeval.values import EmptyOptional, Value, describe, shape_text
 
 _RTOL, _ATOL = 1e-3, 1e-7
 _WORST = 5
-_CHUNK = 2**20  # elements that are looked at together, so that large tensors are not copied whole
+_CHUNK = 2**16  # elements that are looked at together, few enough for the processor's caches
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +146,7 @@ class _Tally:
             wrong = np.flatnonzero(excess > 0)
             self.count += one.size
             self.mismatching += wrong.size
-            worst = wrong[np.argsort(-excess[wrong], kind="stable")[:_WORST]]
-            for index in worst.tolist():
+            for index in _largest(excess, wrong).tolist():
                 where = ", ".join(str(int(i)) for i in np.unravel_index(start + index, value.shape))
                 element = Element(f"{place}[{where}]" if where else place, _plain(one, index), _plain(other, index))
                 self.worst.append((float(excess[index]), element))
@@ -183,7 +182,7 @@ class _Tally:
         self.max_rel = max(self.max_rel, float((distance[scale > 0] / scale[scale > 0]).max(initial=-1.0)))
         if ulps is not None:
             self.max_ulp = max(self.max_ulp, int(ulps.max(initial=0)) if ulps.size else -1)
-        self.dot += float(np.real(np.vdot(other, one)))
+        self.dot += float(np.sum(np.real(np.conj(other) * one)))
         self.power += float(np.sum(np.abs(one) ** 2))
         self.expected_power += float(np.sum(scale**2))
         self.noise += float(np.sum(distance**2))
@@ -209,6 +208,16 @@ class _Tally:
         if not self.numbers or not 0 < self.expected_power < math.inf:
             return None
         return 10 * math.log10(self.expected_power / self.noise) if 0 < self.noise < math.inf else math.inf
+
+
+def _largest(excess: Tensor, places: Tensor) -> Tensor:
+    """Those of the places where the excess is largest, the first of equal ones first; no more than are shown."""
+    if places.size > _WORST:
+        found = excess[places]
+        least = np.partition(found, -_WORST)[-_WORST]
+        above = places[found > least]
+        places = np.concatenate([above, places[found == least][: _WORST - above.size]])
+    return places[np.argsort(-excess[places], kind="stable")]
 
 
 def _plain(array: Tensor, index: int) -> Any:

@@ -7,7 +7,8 @@
     ├── NodeError              6   a node that failed, with its place and its inputs
     ├── ResourceLimitError     7   more memory, steps or time than allowed
     ├── OutputError            8   cannot write
-    └── MissingExtra           9   an optional dependency is not installed
+    ├── MissingExtra           9   an optional dependency is not installed
+    └── EngineError           10   another engine cannot run the model
 
 Kernels raise plain ``ValueError`` or ``TypeError``; the executor turns them into `NodeError`.
 Anything else that escapes is a fault of onnxeval itself.
@@ -137,3 +138,9 @@ class MissingExtra(OnnxEvalError):  # noqa: N818  # what is wrong
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the extra `{extra}`", hint=f"pip install 'onnxeval[{extra}]'")
+
+
+class EngineError(OnnxEvalError):
+    """Another engine, that results are to be held against, cannot run the model."""
+
+    exit_code = 10

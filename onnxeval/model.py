@@ -58,13 +58,15 @@ class Model:
     """An ONNX model, compiled on demand for the outputs asked for.
 
     ``inputs`` and ``outputs`` are what the graph declares, ``values`` the names of everything in the top-level
-    graph, ``warnings`` what a user should know though the model runs. With ``fast_math`` it runs on kernels that are
+    graph, ``warnings`` what a user should know though the model runs. ``source`` is what messages call it: the path of
+    its file; ``folders`` are those that its external data may lie in. With ``fast_math`` it runs on kernels that are
     less exact where they are faster.
     """
 
     def __init__(self, loaded: Loaded, registry: Registry = STANDARD, *, fast_math: bool = False) -> None:
         self.proto = loaded.proto
         self.source = loaded.source
+        self.folders = loaded.folders
         self.fast_math = fast_math
         graph = self.proto.graph
         self._compiler = Compiler(self.proto, Files(loaded.folders, loaded.held), registry)

@@ -61,6 +61,7 @@ FLOORS = {
     "suite": 13,
     "files": 6,
     "benchmark": 13,
+    "versus": 16,
 }
 ONNX_READERS = {
     "applying",
@@ -86,6 +87,7 @@ ONNX_READERS = {
     "backend",
     "suite",
     "files",
+    "versus",
 }
 OPS_MAY_USE = {"errors", "dtypes", "values", "registry", "ops"}
 

@@ -41,10 +41,10 @@ def onnxruntime(model: Any, feeds: Mapping[str, Value]) -> list[Value]:
     session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     outputs = session.get_outputs()
     names = [output.name for output in outputs]
-    if not any(map(_is_foreign, feeds.values())) and not any(_is_foreign_name(output.type) for output in outputs):
-        return [_plain(value) for value in session.run(names, dict(feeds))]
-    held = {name: _ort_value(runtime, value) for name, value in feeds.items()}
-    return [_from_ort_value(value) for value in session.run_with_ort_values(names, held)]
+    if not any(map(is_foreign, feeds.values())) and not any(is_foreign_name(output.type) for output in outputs):
+        return [plain(value) for value in session.run(names, dict(feeds))]
+    held = {name: ort_value(runtime, value) for name, value in feeds.items()}
+    return [from_ort_value(value) for value in session.run_with_ort_values(names, held)]
 
 
 ENGINES: dict[str, Engine] = {
@@ -55,19 +55,21 @@ ENGINES: dict[str, Engine] = {
 }
 
 
-def _is_foreign(value: Value) -> bool:
-    """Whether `ml_dtypes` brings this array's dtype."""
+def is_foreign(value: Value) -> bool:
+    """Whether `ml_dtypes` brings this array's dtype, which onnxruntime takes and gives as bytes alone."""
     return isinstance(value, np.ndarray) and value.dtype.isbuiltin == 2
 
 
-def _is_foreign_name(type_name: str) -> bool:
+def is_foreign_name(type_name: str) -> bool:
+    """Whether a type, as onnxruntime writes it, is or holds one that NumPy lacks."""
     return any(part in type_name for part in ("bfloat16", "float8", "float6", "float4", "int4", "int2"))
 
 
-def _ort_value(runtime: Any, value: Value) -> Any:
+def ort_value(runtime: Any, value: Value) -> Any:
+    """A tensor in onnxruntime's own form. Raises TypeError where its Python interface takes no such thing."""
     if not isinstance(value, np.ndarray):
         raise TypeError("onnxruntime takes no sequences or maps beside types that NumPy lacks")
-    if not _is_foreign(value):
+    if not is_foreign(value):
         return runtime.OrtValue.ortvalue_from_numpy(np.asarray(value, str) if value.dtype == STRING else value)
     if value.dtype in SUB_BYTE_BITS:
         raise TypeError(f"onnxruntime's Python interface takes no {value.dtype.name}")
@@ -75,20 +77,21 @@ def _ort_value(runtime: Any, value: Value) -> Any:
     return runtime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, ELEMENT_TYPES[value.dtype])
 
 
-def _from_ort_value(value: Any) -> Value:
+def from_ort_value(value: Any) -> Value:
+    """A tensor out of onnxruntime's own form. Raises TypeError for what is none."""
     if not value.is_tensor():
         raise TypeError("onnxruntime gives no sequences of types that NumPy lacks")
     dtype: DType = BY_ELEMENT_TYPE[value.element_type()]
     if dtype.isbuiltin != 2:
-        return _plain(value.numpy())
+        return plain(value.numpy())
     shape = value.shape()
     size = -(-math.prod(shape) * SUB_BYTE_BITS.get(dtype, 8 * dtype.itemsize) // 8)
     raw = ctypes.string_at(value.data_ptr(), size) if size else b""
     return from_bytes(np.frombuffer(raw, np.uint8), dtype, math.prod(shape)).reshape(shape)
 
 
-def _plain(value: Any) -> Value:
-    """Strings come as NumPy's own type of text."""
+def plain(value: Any) -> Value:
+    """What an engine gave as a value: strings come as NumPy's own type of text, single numbers as scalars."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "US":
         return value.astype(object)
     return np.asarray(value) if isinstance(value, np.generic) else value

@@ -79,7 +79,7 @@ def test_wrong_use(shell, model):
         (("--rtol", "1e-3"), USAGE, "--expect"),
         (("--rtol", "x"), USAGE, "[NAME:]X"),
         (("--rtol", "-1"), USAGE, "not negative"),
-        (("--expect", "[[1, 0, 3]]", "--rtol", "z:1"), INPUT_ERROR, "'z', of which nothing is expected"),
+        (("--expect", "[[1, 0, 3]]", "--rtol", "z:1"), INPUT_ERROR, "'z', which is not compared"),
         (("--expect", "z=[[1, 0, 3]]"), INPUT_ERROR, "'z' is no output of the model"),
         (("--expect", "missing.npy"), INPUT_ERROR, "no such file"),
     ):
