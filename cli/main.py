@@ -41,6 +41,7 @@ Exit codes:
   2  wrong usage                    7  too much memory, or too long
   3  not a valid model              8  an output that cannot be written
   4  an operator without a kernel   9  an optional package is missing
+                                   10  another engine cannot run the model
 
 `onnxeval COMMAND --help` shows the options of a command, with examples."""
 

@@ -69,8 +69,10 @@ def ort_value(runtime: Any, value: Value) -> Any:
     """A tensor in onnxruntime's own form. Raises TypeError where its Python interface takes no such thing."""
     if not isinstance(value, np.ndarray):
         raise TypeError("onnxruntime takes no sequences or maps beside types that NumPy lacks")
+    if value.dtype == STRING:
+        raise TypeError("onnxruntime's Python interface takes no strings beside types that NumPy lacks")
     if not is_foreign(value):
-        return runtime.OrtValue.ortvalue_from_numpy(np.asarray(value, str) if value.dtype == STRING else value)
+        return runtime.OrtValue.ortvalue_from_numpy(value)
     if value.dtype in SUB_BYTE_BITS:
         raise TypeError(f"onnxruntime's Python interface takes no {value.dtype.name}")
     bits = np.array(value, order="C").view(f"u{value.dtype.itemsize}")
