@@ -12,6 +12,7 @@ import click
 from .options import FILE
 from .screen import Line, Screen
 from .stepping import carries
+from .timeout import limits
 from .verdict import Tolerances, comparison_form, metrics, share, worst_lines
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Against:
             raise click.UsageError("--vs and --carry do not go together.")
         self._tolerances = tolerances
         self._reference = reference
+        self._limits = limits(ctx)
         self._other: str | Model = other
         if other in _ENGINES:
             from onnxeval.benchmark.measuring import require
@@ -83,7 +85,19 @@ class Against:
         """The verdict on these results."""
         from onnxeval.versus.verdict import versus
 
-        return versus(model, feeds, results, self._other, self._tolerances.of, reference=self._reference, seed=seed)
+        from .progress import waiting
+
+        with waiting("comparing"):
+            return versus(
+                model,
+                feeds,
+                results,
+                self._other,
+                self._tolerances.of,
+                reference=self._reference,
+                seed=seed,
+                limits=self._limits,
+            )
 
 
 # Text

@@ -12,7 +12,7 @@ from onnxeval.comparing import Comparison, Tolerance, compare
 from onnxeval.dtypes import is_float, name_of
 from onnxeval.errors import InputError, OnnxEvalError
 from onnxeval.executor import evaluate, execute
-from onnxeval.limits import Run
+from onnxeval.limits import Limits, Run
 from onnxeval.model import Model
 from onnxeval.passes import Known, optimise
 from onnxeval.plan import Plan, Step, with_releases
@@ -91,12 +91,13 @@ def versus(
     *,
     reference: bool = False,
     seed: int | None = None,
+    limits: Limits | None = None,
 ) -> Report:
     """What `Model.run` gave for these feeds against "onnxruntime", "reference" (onnx's own), or another model.
 
-    Values of other models go by their names; they run as ``reference`` and ``seed`` say. ``tolerance`` is that of a
-    name. Raises InputError where nothing can be compared, MissingExtra for an engine that is not installed, EngineError
-    for one that cannot run the model.
+    Values of other models go by their names; they run as ``reference``, ``seed`` and ``limits`` say. ``tolerance`` is
+    that of a name. Raises InputError where nothing can be compared, MissingExtra for an engine that is not installed,
+    EngineError for one that cannot run the model.
     """
     graph = _Graph(model, feeds, results)
     names = graph.comparable(constants=isinstance(other, Model))
@@ -104,7 +105,9 @@ def versus(
         raise InputError(f"nothing to compare: no node of the model makes {', '.join(results) or 'anything'}")
     opened: AbstractContextManager[Side]
     if isinstance(other, Model):
-        opened = nullcontext(ModelSide(other, model, names, feeds, {"reference": reference, "seed": seed}))
+        opened = nullcontext(
+            ModelSide(other, model, names, feeds, {"reference": reference, "seed": seed, "limits": limits})
+        )
     else:
         opened = engine_side(other, model, names, feeds)
     with opened as side:
@@ -112,7 +115,7 @@ def versus(
         if all(row.comparison is None for row in rows):
             reasons = dict.fromkeys(row.note for row in rows)
             raise InputError(f"nothing can be compared: {', '.join(names)}: {'; '.join(reasons)}")
-        first, own, all_alone = _Search(graph, rows, side, tolerance, reference=reference).places()
+        first, own, all_alone = _Search(graph, rows, side, tolerance, reference=reference, limits=limits).places()
         return Report(
             side.label, side.version, tuple(rows), tuple(side.extra), tuple(side.notes), first, own, all_alone
         )
@@ -183,12 +186,14 @@ class _Search:
         tolerance: Callable[[str], Tolerance],
         *,
         reference: bool,
+        limits: Limits | None,
     ) -> None:
         self._graph = graph
         self._rows = {row.name: row for row in rows}
         self._side = side
         self._tolerance = tolerance
         self._reference = reference
+        self._limits = limits
 
     def places(self) -> tuple[Place | None, Place | None, bool]:
         """The first value that differs, the first that does on the other side's inputs too, whether all were tried."""
@@ -231,7 +236,7 @@ class _Search:
         theirs, _ = self._side.value(row.name)
         try:
             with np.errstate(all="ignore"):
-                value = execute(self._cut(step, row.name, tuple(given)), given, Run())[row.name]
+                value = execute(self._cut(step, row.name, tuple(given)), given, Run(self._limits))[row.name]
         except OnnxEvalError:
             return None
         return compare(row.name, *_alike(value, theirs), self._tolerance(row.name))
