@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 _MODELS = (".onnx", ".onnxtxt", ".json", ".textproto", ".pb")
 _ONLY_MODELS = (".onnx", ".onnxtxt")
+_SURE_MODELS = (*_ONLY_MODELS, ".textproto")
 
 
-@click.command(short_help="Convert values between formats; make test data sets.")
+@click.command(short_help="Convert values and models between formats; make test data sets.")
 @click.argument("values", type=FILE, metavar="IN... OUT", nargs=-1)
 @reading_options
 @click.pass_context
 def convert(ctx: click.Context, values: tuple[str, ...]) -> None:
-    """Read the values IN and write them to OUT, in the format of its suffix.
+    """Read the values IN, or a model, and write them to OUT, in the format of its suffix.
 
     \b
     Examples:
@@ -43,15 +44,24 @@ def convert(ctx: click.Context, values: tuple[str, ...]) -> None:
       onnxeval convert inputs.npz model.onnx:test_data_set_0
       onnxeval convert in.npz out.npz model.onnx:test_data_set_0
       onnxeval convert model.onnx:test_data_set_0 values.npz
+      onnxeval convert model.onnx model.textproto        a model, to be read
 
     IN and OUT are what `onnxeval run` reads by --input and writes by --save. MODEL:FOLDER is a test data set beside a
     model: its inputs and outputs, by name, become `input_0.pb` and `output_0.pb` and so on, of the types that it
     declares.
+
+    A model is converted where the suffix of IN or OUT is .onnx, .onnxtxt or .textproto; .json may be one then. Its
+    external data goes into the file, or into OUT.data beside it where it is more than 2 GB.
     """
     if len(values) < 2:
         raise click.UsageError("There are to be at least an IN and an OUT.")
     ctx.with_resource(kept_to_memory())
     *places, out = values
+    if any(place.lower().endswith(_SURE_MODELS) for place in values):
+        if len(places) > 1:
+            raise click.UsageError("A model is converted alone: there are to be one IN and one OUT.")
+        _convert_model(places[0], out)
+        return
     how = reading(ctx)
     if (target := _of_model(out)) is not None:
         model, folder = target
@@ -68,6 +78,23 @@ def convert(ctx: click.Context, values: tuple[str, ...]) -> None:
     tell_notes(notes)
     if out != "-":
         screen.tell(f"saved {', '.join(typed)} to {opened.path}")
+
+
+def _convert_model(model: str, out: str) -> None:
+    from onnxeval.errors import OutputError
+    from onnxeval.external import Files
+    from onnxeval.loader import load_model
+    from onnxeval.saving import save_model
+
+    from .extract import refuse_same_file
+
+    refuse_same_file(model, out)
+    if not out.lower().endswith(_MODELS):
+        raise OutputError(f"{out}: a model is written as {', '.join(_MODELS)}")
+    loaded = load_model(model)
+    notes = save_model(loaded.proto, out, Files(loaded.folders, loaded.held))
+    tell_notes(notes)
+    screen.tell(f"saved the model to {out}")
 
 
 def _of_model(text: str) -> tuple[Model, Path] | None:

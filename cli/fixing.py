@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from onnxeval.checks.mending import has_external_data, mend, model_bytes
+from onnxeval.checks.mending import has_external_data, mend
 from onnxeval.errors import ModelError, OutputError
 from onnxeval.files.writing import whole_file
 from onnxeval.loader import parse_model
+from onnxeval.saving import model_bytes
 
 from .screen import Line
 
@@ -44,9 +45,11 @@ def fix(model: str, target: str) -> Mended | None:
     if same and not done:
         return Mended(model, "", done)
     try:
-        data = model_bytes(loaded.proto, target)
+        data, losses = model_bytes(loaded.proto, target)
     except ModelError as error:
         raise OutputError(f"{target}: {error}") from error
+    if losses:
+        raise OutputError(f"{target}: {losses[0]}")
     if Path(target).is_dir():
         raise OutputError(f"{target} is a folder")
     with whole_file(Path(target)) as partial:

@@ -27,7 +27,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "List every defect of a model, each with its place and a hint."),
     "inspect": ("inspect", "Show what a model is made of, and what running it costs."),
     "apply": ("apply", "Run one operator, without a model."),
-    "convert": ("convert", "Convert values between formats; make test data sets."),
+    "extract": ("extract", "Cut a part out of a model, as a model of its own."),
+    "convert": ("convert", "Convert values and models between formats; make test data sets."),
     "ops": ("ops", "Look up operators: versions, types, attributes, what changed."),
 }
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onnxeval.errors import OutputError as OutputError
     from onnxeval.errors import ResourceLimitError as ResourceLimitError
     from onnxeval.errors import UnsupportedOperators as UnsupportedOperators
+    from onnxeval.extracting import extract as extract
     from onnxeval.limits import Limits as Limits
     from onnxeval.model import Model as Model
     from onnxeval.model import load as load
@@ -47,6 +48,7 @@ _PUBLIC = {
     "ResourceLimitError": "errors",
     "UnsupportedOperators": "errors",
     "check": "checks",
+    "extract": "extracting",
     "load": "model",
     "op": "registry",
     "set_num_threads": "threads",

@@ -167,6 +167,14 @@ def _external_bytes(tensor: TensorProto, dtype: DType, count: int, files: Files)
     return files.read({entry.key: entry.value for entry in tensor.external_data}, (count * bits + 7) // 8)
 
 
+def external_bytes(tensor: TensorProto, files: Files) -> Tensor:
+    """The bytes of its external data. Raises ModelError where they are not there, or not as many as it takes."""
+    try:
+        return _external_bytes(tensor, dtype_of(tensor.data_type), math.prod(tensor.dims), files)
+    except (ValueError, OSError) as error:
+        raise ModelError(f'tensor "{tensor.name}": {error}') from error
+
+
 def dense_from(sparse: SparseTensorProto, files: Files = NO_FILES) -> Tensor:
     """A sparse tensor with every element written out. Raises ModelError where it contradicts itself."""
     values = array_from(sparse.values, files)

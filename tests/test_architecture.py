@@ -30,6 +30,8 @@ FLOORS = {
     "constants": 3,
     "custom": 4,
     "schema": 4,
+    "saving": 7,
+    "extracting": 13,
     "ops": 5,
     "functions": 5,
     "graph": 5,
@@ -88,6 +90,8 @@ ONNX_READERS = {
     "suite",
     "files",
     "versus",
+    "saving",
+    "extracting",
 }
 OPS_MAY_USE = {"errors", "dtypes", "values", "registry", "ops"}
 

@@ -29,6 +29,8 @@ _OPEN = "g (float[N, 3] x) => (float[N, 3] y) { y = Relu(x) }"
 _MODELS = {
     "run": """g (float[N, 3] x, bool mask) => (float[N, 3] y) <bool mask = {1}, float[1, 3] w = {1, 1, 1}>
         { my_conv = Mul(x, w)  zero = Sub(x, x)  y = Where(mask, my_conv, zero) }""",
+    "extract": """g (float[N, 3] x, bool mask) => (float[N, 3] y) <bool mask = {1}, float[1, 3] w = {1, 1, 1}>
+        { my_conv = Mul(x, w)  zero = Sub(x, x)  y = Where(mask, my_conv, zero) }""",
     "inspect": _OPEN,
     "bench": _OPEN,
     "": "g (float[1, 3] x) => (float[1, 3] y) { y = Relu(x) }",

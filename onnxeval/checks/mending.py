@@ -6,12 +6,8 @@ what seems unused may be what an error cut off.
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-import onnx.serialization
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 from onnxeval.checks.checker import Check
@@ -37,27 +33,6 @@ def mend(loaded: Loaded) -> list[str]:
         while removed := [line for step in _REMOVALS for line in step(_view(loaded))]:
             done += removed
     return done
-
-
-def model_bytes(model: ModelProto, path: str | os.PathLike[str]) -> bytes:
-    """A model as the file of this name holds it: the suffix decides the format, as in `parse_model`.
-
-    Raises ModelError where the format cannot hold it.
-    """
-    registry = onnx.serialization.registry
-    file_format = registry.get_format_from_file_extension(Path(path).suffix) or "protobuf"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # onnx calls its text format experimental each time
-            data = bytes(registry.get(file_format).serialize_proto(model))
-            loses = file_format != "protobuf" and onnx.load_model_from_string(data, file_format) != model
-    except Exception as error:  # what the serialisers raise is theirs to choose
-        reason = error.args[0] if error.args else ""
-        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(error)
-        raise ModelError(f"the model cannot be written as {file_format}: {text}") from error
-    if loses:
-        raise ModelError(f"the model cannot be written as {file_format} without loss")
-    return data
 
 
 def has_external_data(loaded: Loaded) -> bool:

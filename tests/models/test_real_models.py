@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
+from extracting.parts import check_parts
 
 import onnxeval
 from onnxeval.ops.contrib._rational import rational_tanh
@@ -104,3 +105,9 @@ def test_a_more_exact_tangent_moves_codes() -> None:
     assert moved.max() == 1
     assert 0 < moved.sum() < 50
     assert 0 < np.abs(exact["logits"] - expected["logits"]).max() < 0.01
+
+
+@pytest.mark.parametrize("entry", fetch.load_list(), ids=lambda entry: entry["name"])
+def test_parts_compute_what_the_whole_computes_there(entry: dict[str, str]) -> None:
+    path, feeds, _ = files_of(entry["name"])
+    check_parts(onnx.load(path), feeds, 5)
