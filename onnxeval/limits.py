@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import DType, Tensor, name_of
 from onnxeval.errors import ResourceLimitError
 from onnxeval.observe import Observer, unobserved
@@ -69,7 +70,7 @@ class Run:
                 f"a tensor {name_of(dtype)}{shape_text(sizes)} takes {needed:,} bytes, allowed are {self._memory:,}"
             )
         check_countable(sizes, dtype)
-        return np.empty(sizes, dtype)
+        return empty(sizes, dtype)
 
     def count(self, plan: Plan) -> None:
         """Account for one pass over a plan. Raises ResourceLimitError where a bound is passed."""

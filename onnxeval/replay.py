@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
+from onnxeval.arena import Arena
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import is_replayable
 from onnxeval.fast.engine import UPDATED, WRITTEN, native
@@ -21,8 +22,11 @@ from onnxeval.passes import is_movement
 from onnxeval.tape import Row, Tape
 from onnxeval.values import Sequence, TensorType, Value
 
-#: Bytes that all values of a plan may keep.
+#: Bytes that the values of a plan may keep which are needed at a time.
 MOST_MEMORY = 1 << 24
+
+#: This part of them more, as what is free may lie in pieces.
+_SPARE = 2
 
 #: Bytes of inputs and outputs for each step: to copy more takes longer than the step saves.
 _MOST_COPIED = 1 << 16
@@ -86,19 +90,19 @@ def replay_of(
 ) -> Replay | None:
     """The replay for inputs of the kind that these feeds are of; None where it would not pay.
 
-    ``types`` are those that values always have for this kind, ``memory`` is how many bytes all of them may take. The
-    steps run, and what they raise is raised.
+    ``types`` are those that values always have for this kind, ``memory`` is how many bytes those may take that are
+    needed at a time. The steps run, and what they raise is raised.
     """
     kernels = native()
     inputs = {name: np.array(value, order="C") for name, value in feeds.items() if _is_plain(value)}
     fed = sum(each.nbytes for each in inputs.values())
-    size = fed + sum(map(_bytes_of, types.values()))
+    needed = _needed(tape, types)
     copied = fed + sum(_bytes_of(types[name]) for name in tape.plan.outputs if name in types)
-    if kernels is None or len(inputs) < len(feeds) or size > memory + tape.constant_bytes:
+    if kernels is None or len(inputs) < len(feeds) or fed + needed > memory + tape.constant_bytes:
         return None
     if copied > _MOST_COPIED * len(tape.rows):
         return None
-    builder = _Builder(tape, types, kernels, run)
+    builder = _Builder(tape, types, kernels, run, Arena(needed + needed // _SPARE))
     for name, own in inputs.items():
         builder.values[tape.places[name]] = own
     for row in tape.rows:
@@ -107,18 +111,27 @@ def replay_of(
 
 
 class _Builder:
-    def __init__(self, tape: Tape, types: Mapping[str, TensorType], kernels: Any, run: Run) -> None:
+    def __init__(self, tape: Tape, types: Mapping[str, TensorType], kernels: Any, run: Run, arena: Arena) -> None:
         self.tape = tape
         self.types = types
         self.kernels = kernels
         self.run = run
+        self.arena = arena
         self.values: list[Value] = tape.blank.copy()
         self.stretches = 0
         self._steps: list[Any] = []  # recordings and rows
         self._pinned: set[int] = set()  # the places whose memory others rely on
+        self._blocks: dict[int, int] = {}  # place -> the block of the arena that its value lies in
 
     def add(self, row: Row) -> None:
         """Run a row, and note how it is to run again."""
+        self._run(row)
+        for place in row.releases:
+            block = self._blocks.pop(place, None)
+            if block is not None and block not in self._blocks.values():
+                self.arena.take_back(block)
+
+    def _run(self, row: Row) -> None:
         step = row.step
         is_fixed = row.kernel is not None and all(name in self.types for name in (*step.inputs, *step.outputs) if name)
         if is_fixed and is_movement(row.kernel):
@@ -131,7 +144,8 @@ class _Builder:
             first, before = self._recorded(row)
             if not first.is_whole:  # weights may have been packed, once and for all
                 first, before = self._recorded(row)
-            second, outputs = self._recorded(row)
+            with self.arena:
+                second, outputs = self._recorded(row)
             if first.is_whole and second.is_whole and _is_all(first.spans(), second.spans(), before, outputs):
                 self._settle(row, outputs, second)
             else:
@@ -148,7 +162,9 @@ class _Builder:
         for place, value in zip(row.outputs, outputs, strict=True):
             # What NumPy gives may be a view, of memory that is written when the run is replayed, or not to be written
             is_own = again is not row or not isinstance(value, np.ndarray) or value.base is None
-            self.values[place] = value if is_own else value.copy()
+            self.values[place] = kept = value if is_own else value.copy()
+            if isinstance(kept, np.ndarray) and (block := self.arena.block_of(kept)) is not None:
+                self._blocks[place] = block
         if again is not row:
             self._pinned.update(row.inputs)
         if again is None:
@@ -227,6 +243,18 @@ def _has_one_type(value: Value) -> bool:
 def _copied(value: Value) -> Value:
     """What the caller may keep."""
     return value.copy() if type(value) is np.ndarray and not value.dtype.hasobject else value
+
+
+def _needed(tape: Tape, types: Mapping[str, TensorType]) -> int:
+    """How many bytes values take at a time, at most: each from the step that makes it to the last one that reads it."""
+    most = now = 0
+    for row in tape.rows:
+        now += sum(_bytes_of(types[name]) for name in row.step.outputs if name in types)
+        most = max(most, now)
+        now -= sum(
+            _bytes_of(types[name]) for name in row.step.releases if name in types and name not in tape.plan.inputs
+        )
+    return most
 
 
 def _bytes_of(kind: TensorType) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import DType, Tensor
 from onnxeval.fast._checks import HALVES, TYPES, bits, is_plain
 from onnxeval.fast.engine import native
@@ -21,6 +22,6 @@ def converted_to(x: Tensor, target: DType) -> Tensor | None:
         return None
     if {own, target} & HALVES and np.float32 not in (own, target):
         return None
-    result = np.empty(x.shape, target)
+    result = empty(x.shape, target)
     kernels.apply(_CAST, TYPES[own], TYPES[target], bits(result), (bits(x),))
     return result

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import BFLOAT16, DType, Tensor
 from onnxeval.fast.engine import native
 
@@ -62,7 +63,7 @@ def moved(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A copy of a movable array, as it broadcasts to that shape."""
     kernels = native()
     assert kernels is not None
-    result = np.empty(shape, x.dtype)
+    result = empty(shape, x.dtype)
     kernels.copy(bits(x), bits(result))
     return result
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replacement, replaces, replayable
 from onnxeval.fast._checks import common_shape, contiguous, is_float32, is_plain
@@ -57,7 +58,7 @@ def attended(
         shape = (batch, heads, n_queries, n_keys)
         if not (is_float32(mask) or is_plain(mask, _BOOL)) or common_shape(mask.shape, shape) != shape:
             return None
-    result = np.empty((batch, n_queries, heads, v.shape[3]), np.float32)
+    result = empty((batch, n_queries, heads, v.shape[3]), np.float32)
     out = result.transpose(0, 2, 1, 3)
     kernels.attend(
         _in_order(q), k, _in_order(v), mask, lengths, out, scale, softcap, offset, window[0], window[1], unseen
@@ -210,6 +211,6 @@ def _extended(past: Tensor, new: Tensor) -> Tensor | None:
         return None
     kernels = native()
     assert kernels is not None
-    whole = np.empty((*past.shape[:2], past.shape[2] + new.shape[2], past.shape[3]), np.float32)
+    whole = empty((*past.shape[:2], past.shape[2] + new.shape[2], past.shape[3]), np.float32)
     kernels.concat((past, new), whole, 2)
     return whole

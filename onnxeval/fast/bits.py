@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
@@ -45,7 +46,7 @@ def bind_matmul_nbits(_: Sequence[Tensor | None], attributes: Mapping[str, Any])
             return matmul_nbits(*inputs, **given)  # type: ignore[arg-type]
         if not a.size or a.shape[-1] != columns:
             return matmul_nbits(*inputs, **given)  # type: ignore[arg-type]
-        result = np.empty((*a.shape[:-1], width), np.float32)
+        result = empty((*a.shape[:-1], width), np.float32)
         kernels.multiply_bits(
             contiguous(a).reshape(-1, columns),
             contiguous(b),

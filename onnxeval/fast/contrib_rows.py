@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import FLOAT32, TYPES, contiguous, is_float32
@@ -26,7 +27,7 @@ def _sum(one: Tensor, other: Tensor) -> Tensor:
     """The sum of float32 that broadcasts into the first."""
     kernels = native()
     assert kernels is not None
-    total = np.empty(one.shape, np.float32)
+    total = empty(one.shape, np.float32)
     kernels.apply(_ADD, TYPES[FLOAT32], TYPES[FLOAT32], total, (one, other))
     return total
 
@@ -49,8 +50,8 @@ def _skip(readable: Kernel, *, centred: bool) -> _Bind:
             total = _sum(x, skip)
             if bias is not None:
                 total = _sum(total, bias)
-            result = np.empty(x.shape, np.float32)
-            mean = np.empty((*x.shape[:-1], 1), np.float32)
+            result = empty(x.shape, np.float32)
+            mean = empty((*x.shape[:-1], 1), np.float32)
             inverse = np.empty_like(mean)
             shift = None if beta is None else contiguous(beta)
             kernels.layer_norm(total, contiguous(gamma), shift, result, mean, inverse, x.shape[-1], epsilon, centred)
@@ -79,7 +80,7 @@ def _curve(readable: Kernel, activation_of: Callable[[Mapping[str, Any]], Activa
             fits = is_float32(x) and (bias is None or (is_float32(bias) and x.ndim and bias.shape == x.shape[-1:]))
             if not fits:
                 return readable(x, *rest, **given)
-            result = np.empty(x.shape, np.float32)
+            result = empty(x.shape, np.float32)
             kernels.activate(contiguous(x) if bias is None else _sum(x, bias), result, *activation)
             return result
 

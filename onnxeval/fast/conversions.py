@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor, dtype_of
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._cast import converted_to
@@ -35,7 +36,7 @@ def bind_where(_constants: Sequence[Tensor | None], _attributes: Mapping[str, An
         shape = common_shape(condition.shape, x.shape, y.shape) if suits and x.itemsize <= 8 else None
         if shape is None or not (x.flags.aligned and y.flags.aligned):
             return where(condition, x, y)
-        result = np.empty(shape, x.dtype)
+        result = empty(shape, x.dtype)
         kernels.apply(_WHERE, 0, 0, bits(result), (condition, bits(x), bits(y)))
         return result
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
@@ -78,7 +79,7 @@ def _bind(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping[str, A
         def curve(x: Tensor, **given: Any) -> Tensor:
             if not is_float32(x):
                 return readable(x, **given)  # type: ignore[no-any-return]
-            result = np.empty(x.shape, np.float32)
+            result = empty(x.shape, np.float32)
             activate(contiguous(x), result, *activation)
             return result
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import Binder, replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
@@ -147,7 +148,7 @@ class ElementChain:
             values = [result if place == SO_FAR else inputs[place] for place in places]
             arrays = (*[contiguous(value) for value in values if value is not None], *vectors)
             is_reused = result is not None and result.shape == shape and result.flags.c_contiguous
-            target = result if is_reused else np.empty(shape, np.float32)
+            target = result if is_reused else empty(shape, np.float32)
             self.run(target, arrays, *rest)
             result = target
         return result

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import EIGHT_BITS, contiguous, is_float32, known_float32
@@ -54,7 +55,7 @@ def bind_dynamic_quantize_linear(_: Sequence[Tensor | None], __: Mapping[str, An
     def quantized(x: Tensor) -> tuple[Tensor, ...]:
         if not (is_float32(x) and x.size and x.ndim):
             return dynamic_quantize_linear(x)
-        codes, scale, zero = np.empty(x.shape, np.uint8), np.empty((), np.float32), np.empty((), np.uint8)
+        codes, scale, zero = empty(x.shape, np.uint8), empty((), np.float32), empty((), np.uint8)
         kernels.quantize(_side_by_side(x), codes, scale, zero)
         return codes, scale, zero
 
@@ -78,7 +79,7 @@ def bind_matmul_integer(constants: Sequence[Tensor | None], _: Mapping[str, Any]
     ) -> Tensor:
         if b_zero_point is not known_zero or not _has_rows(a, depth) or not _is_one(a_zero_point, a):
             return matmul_integer(a, b, a_zero_point, b_zero_point, **given)
-        result = np.empty((*a.shape[:-1], width), np.int32)
+        result = empty((*a.shape[:-1], width), np.int32)
         rows = contiguous(a).reshape(-1, depth)
         kernels.multiply_integers(rows, None, a_zero_point, packed.matrix, result, None, None)
         return result
@@ -140,7 +141,7 @@ def bind_matmul_integer_to_float(constants: Sequence[Tensor | None], _: Mapping[
         fits = _has_rows(a, weights.depth) and _is_one(a_zero, a) and weights.are_with(*rest[1:])
         if not fits or a_scale.size != 1 or not is_float32(a_scale):
             return matmul_integer_to_float(a, b, a_scale, b_scale, *rest)
-        result = np.empty((*a.shape[:-1], weights.width), np.float32)
+        result = empty((*a.shape[:-1], weights.width), np.float32)
         rows = contiguous(a).reshape(-1, weights.depth)
         kernels.multiply_integers(rows, a_scale, a_zero, weights.packed.matrix, result, weights.scales, weights.bias)
         return result
@@ -188,7 +189,7 @@ class _ScaledWeights(NamedTuple):
         """Rows of floats, quantized together, times the weights."""
         kernels = native()
         assert kernels is not None
-        result = np.empty((*x.shape[:-1], self.width), np.float32)
+        result = empty((*x.shape[:-1], self.width), np.float32)
         kernels.multiply_quantized(
             _side_by_side(x),
             None if added is None else _side_by_side(added),

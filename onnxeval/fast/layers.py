@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
@@ -123,8 +124,8 @@ def _bound(
                 return None
             kernels.interrupt()  # what they were held against is not looked at again
         laid_out = [None if each is None else contiguous(each) for each in (bias, initial_h, initial_c)]
-        outputs, last = np.empty((steps, *shape), np.float32), np.empty(shape, np.float32)
-        memory = np.empty(shape, np.float32) if kind is _Layer.LSTM else None
+        outputs, last = empty((steps, *shape), np.float32), empty(shape, np.float32)
+        memory = empty(shape, np.float32) if kind is _Layer.LSTM else None
         kernels.run_layer(
             kind, x, into, across, candidates, *laid_out, outputs, last, memory, backwards, *activation, lengths
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import FLOAT32
@@ -109,7 +110,7 @@ def bind_normalizer(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -
         table = table_of(x)
         if table is None:
             return normalizer(x, **given)
-        result = np.empty(x.shape, np.float32)
+        result = empty(x.shape, np.float32)
         kernels.run_normalizer(table, norm, result)
         return result
 
@@ -141,7 +142,7 @@ def bind_scaler(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Ke
         plan = None if table is None else plan_for(table.shape[1])
         if plan is None:
             return scaler(x, **given)
-        result = np.empty(x.shape, np.float32)
+        result = empty(x.shape, np.float32)
         kernels.run_scaler(table, *plan, result)
         return result
 

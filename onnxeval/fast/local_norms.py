@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32
@@ -29,7 +30,7 @@ def bind_lrn(_constants: Sequence[Tensor | None], attributes: Mapping[str, Any])
     def normalised(x: Tensor, *, size: int, alpha: float, beta: float, bias: float) -> Any:
         if not is_float32(x) or x.ndim < 2 or not x.size:
             return lrn(x, size=size, alpha=alpha, beta=beta, bias=bias)
-        result = np.empty(x.shape, np.float32)
+        result = empty(x.shape, np.float32)
         channels, pixels = x.shape[1], math.prod(x.shape[2:])
         below, above = min((size - 1) // 2, channels), min(size // 2, channels)
         kernels.normalise_channels(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import DType, Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import HALVES, TYPES, bits, common_shape, is_plain
@@ -53,7 +54,7 @@ def _binary(readable: Kernel, what: int, *, swapped: bool, served: frozenset[DTy
                 b, dtype = rest[0], a.dtype
                 shape = a.shape if a.shape == b.shape else common_shape(a.shape, b.shape)
                 if shape is not None and is_plain(b, dtype) and is_plain(a, dtype):
-                    out = np.empty(shape, result or dtype)
+                    out = empty(shape, result or dtype)
                     code = TYPES[dtype]
                     apply(what, code, code, bits(out), (bits(b), bits(a)) if swapped else (bits(a), bits(b)))
                     return out
@@ -81,7 +82,7 @@ def bind_not(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]
     def inverse(x: Tensor) -> Tensor:
         if not is_plain(x, _BOOL):
             return logical_not(x)
-        result = np.empty(x.shape, bool)
+        result = empty(x.shape, np.bool_)
         kernels.apply(_NOT, TYPES[_BOOL], TYPES[_BOOL], result, (x,))
         return result
 

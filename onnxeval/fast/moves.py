@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import MOST_AXES, bits, is_movable
@@ -49,7 +50,7 @@ def _bind_concat(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mapping
                 along += inputs[0].ndim if along < 0 else 0
                 shape = _joined_shape(tuple([x.shape for x in inputs]), along)
                 if shape is not None:
-                    return _joined(inputs, np.empty(shape, dtype), along)
+                    return _joined(inputs, empty(shape, dtype), along)
             return readable(*inputs, axis=axis)  # type: ignore[no-any-return]
 
         def _joined(inputs: Sequence[Tensor], result: Tensor, along: int) -> Tensor:

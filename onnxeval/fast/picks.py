@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import DType, Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import MOST_AXES, bits, contiguous, is_movable
@@ -35,7 +36,7 @@ def bind_gather(_constants: Sequence[Tensor | None], _attributes: Mapping[str, A
         if not _picks(data, indices) or not indices.ndim or not -data.ndim <= axis < data.ndim:
             return gather(data, indices, axis=axis)
         along = axis % data.ndim
-        result = np.empty((*data.shape[:along], *indices.shape, *data.shape[along + 1 :]), data.dtype)
+        result = empty((*data.shape[:along], *indices.shape, *data.shape[along + 1 :]), data.dtype)
         try:
             kernels.move_slices(bits(contiguous(data)), contiguous(indices), bits(result), along, True, False)
         except IndexError:
@@ -61,7 +62,7 @@ def bind_gather_nd(_constants: Sequence[Tensor | None], _attributes: Mapping[str
             or data.shape[:batch_dims] != indices.shape[:batch_dims]
         ):
             return gather_nd(data, indices, batch_dims=batch_dims)
-        result = np.empty((*indices.shape[:-1], *data.shape[batch_dims + depth :]), data.dtype)
+        result = empty((*indices.shape[:-1], *data.shape[batch_dims + depth :]), data.dtype)
         try:
             kernels.move_slices(bits(contiguous(data)), contiguous(indices), bits(result), batch_dims, False, False)
         except IndexError:
@@ -81,7 +82,7 @@ def bind_gather_elements(_constants: Sequence[Tensor | None], _attributes: Mappi
     def gathered(data: Tensor, indices: Tensor, *, axis: int) -> Tensor:
         if not _picks(data, indices) or not _fits_elements(data.shape, indices.shape, axis):
             return gather_elements(data, indices, axis=axis)
-        result = np.empty(indices.shape, data.dtype)
+        result = empty(indices.shape, data.dtype)
         try:
             kernels.move_elements(bits(data), contiguous(indices), bits(result), axis % data.ndim, False)
         except IndexError:
@@ -102,7 +103,7 @@ def bind_scatter_elements(_constants: Sequence[Tensor | None], _attributes: Mapp
         suits = reduction == "none" and _picks(data, indices) and _updates(updates, data.dtype)
         if not suits or updates.shape != indices.shape or not _fits_elements(data.shape, indices.shape, axis):
             return scatter_elements(data, indices, updates, axis=axis, reduction=reduction)
-        result = np.empty(data.shape, data.dtype)
+        result = empty(data.shape, data.dtype)
         kernels.copy(bits(data), bits(result))
         try:
             kernels.move_elements(bits(result), contiguous(indices), bits(updates), axis % data.ndim, True)
@@ -125,7 +126,7 @@ def bind_scatter_nd(_constants: Sequence[Tensor | None], _attributes: Mapping[st
         suits = reduction == "none" and _picks(data, indices) and _updates(updates, data.dtype)
         if not suits or not 1 <= depth <= data.ndim or updates.shape != indices.shape[:-1] + data.shape[depth:]:
             return scatter_nd(data, indices, updates, reduction=reduction)
-        result = np.empty(data.shape, data.dtype)
+        result = empty(data.shape, data.dtype)
         kernels.copy(bits(data), bits(result))
         try:
             kernels.move_slices(bits(result), contiguous(indices), bits(contiguous(updates)), 0, False, True)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_bytes, is_float32
@@ -106,7 +107,7 @@ def _of_whole_planes(
         size = math.prod(x.shape[2:])
         if not is_float32(x) or x.ndim < 3 or not x.size or size > _MOST_ELEMENTS:
             return readable(x)
-        result = np.empty((*x.shape[:2], *(1,) * (x.ndim - 2)), np.float32)
+        result = empty((*x.shape[:2], *(1,) * (x.ndim - 2)), np.float32)
         planes = contiguous(x).reshape(*x.shape[:2], 1, size)
         kernels.pool(planes, result.reshape(*x.shape[:2], 1, 1), *counts(size), 1, size, 1, 1, 1, 1, 0, 0)
         return result

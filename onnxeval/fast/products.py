@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
@@ -94,7 +95,7 @@ class MatrixProduct:
         added = _checked(bias, shape[-1:]), _checked(residual, shape)
         if added[0] is _MISFIT or added[1] is _MISFIT:
             return None
-        result = np.empty(shape, np.float32)
+        result = empty(shape, np.float32)
         self.kernels.multiply(a, right, result, None, *added, *activation)
         return result
 
@@ -147,7 +148,7 @@ class GeneralProduct:
         given = _checked(bias, shape[-1:]), _checked(residual, shape)
         if given[0] is _MISFIT or given[1] is _MISFIT:
             return None
-        result = np.empty(shape, np.float32)
+        result = empty(shape, np.float32)
         if self.packed is not None:
             right = self.packed.ready_for(len(left))
         self.kernels.multiply(left, right, result, by_row, *given, *activation)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor, dtype_of
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import EIGHT_BITS, FLOAT32, contiguous, is_bytes, is_float32
@@ -42,7 +43,7 @@ def _bind_quantize(readable: Kernel) -> Callable[[Sequence[Tensor | None], Mappi
             fits = dtype in EIGHT_BITS and target in (None, dtype) and is_float32(x) and is_float32(y_scale)
             if layout is None or not fits:
                 return readable(x, y_scale, y_zero_point, **given)  # type: ignore[no-any-return]
-            result = np.empty(x.shape, dtype)
+            result = empty(x.shape, dtype)
             kernels.quantize_rows(contiguous(x), result, contiguous(y_scale), y_zero_point, *layout)
             return result
 
@@ -66,7 +67,7 @@ def _bind_dequantize(readable: Kernel) -> Callable[[Sequence[Tensor | None], Map
             known = x_zero_point is None or x_zero_point.dtype == x.dtype
             if layout is None or not (known and is_bytes(x) and is_float32(x_scale)):
                 return readable(x, x_scale, x_zero_point, **given)  # type: ignore[no-any-return]
-            result = np.empty(x.shape, np.float32)
+            result = empty(x.shape, np.float32)
             kernels.dequantize_rows(contiguous(x), result, contiguous(x_scale), x_zero_point, *layout)
             return result
 

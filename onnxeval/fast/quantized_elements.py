@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import EIGHT_BITS, contiguous, is_bytes, known_float32
@@ -45,7 +46,7 @@ def looked_up(x: Tensor, table: Tensor) -> Tensor:
     """The entry of each element."""
     kernels = native()
     assert kernels is not None
-    result = np.empty(x.shape, table.dtype)
+    result = empty(x.shape, table.dtype)
     kernels.look_up_bytes(contiguous(x).reshape(1, -1), table, result.reshape(1, -1))
     return result
 
@@ -75,7 +76,7 @@ def _bind_join(readable: Kernel, what: int) -> Bound:
             if plan is None:
                 return readable(*inputs)  # type: ignore[no-any-return]
             shape, rows, length, first, second = plan
-            result = np.empty(shape, a.dtype)
+            result = empty(shape, a.dtype)
             kernels.join_bytes(
                 what, result, rows, length, *target, contiguous(a), *first, *left, contiguous(b), *second, *right
             )
@@ -171,7 +172,7 @@ def bind_concat(constants: Sequence[Tensor | None], _: Mapping[str, Any]) -> Ker
         if along is None or not same or any(part is None or part.dtype != zero.dtype for part in parts):
             return _CONCAT(*inputs, axis=axis)  # type: ignore[no-any-return]
         shape, rows = along
-        result = np.empty(shape, zero.dtype)
+        result = empty(shape, zero.dtype)
         flat, start = result.reshape(rows, -1), 0
         for part, table in zip(parts, tables, strict=True):
             assert part is not None
@@ -224,7 +225,7 @@ def bind_global_average_pool(constants: Sequence[Tensor | None], attributes: Map
         fits = is_bytes(x) and x.ndim > 2 and x.size
         if not fits or any(value is not known for value, known in zip(rest, constants[1:], strict=True)):
             return _GLOBAL_AVERAGE_POOL(x, *rest, **given)  # type: ignore[no-any-return]
-        result = np.empty((*x.shape[:2], *(1,) * (x.ndim - 2)), x.dtype)
+        result = empty((*x.shape[:2], *(1,) * (x.ndim - 2)), x.dtype)
         rows = x.shape[0] * x.shape[1]
         kernels.mean_of_bytes(contiguous(x).reshape(rows, -1), result, *source, *target)
         return result

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import EIGHT_BITS, contiguous, is_bytes
@@ -55,8 +56,8 @@ class _Product:
         if not is_bytes(a) or a.dtype != self.zero.dtype or a.ndim < 2 or not a.size or a.shape[-1] != self.depth:
             return None
         rows = contiguous(a).reshape(-1, self.depth)
-        sums = np.empty((len(rows), self.width), np.int32)
-        result = np.empty((*a.shape[:-1], self.width), self.target[1])
+        sums = empty((len(rows), self.width), np.int32)
+        result = empty((*a.shape[:-1], self.width), self.target[1])
         self.kernels.multiply_integers(rows, None, self.zero, self.packed.matrix, sums, None, None)
         self.kernels.requantize(sums, result, self.bias, self.multiplier, self.factor, self.divisor, self.target[0])
         return result

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, known_float32
@@ -49,8 +50,8 @@ def bind_dynamic_quantize_lstm(constants: Sequence[Tensor | None], attributes: M
             if value is not None and not (is_float32(value) and value.shape == expected):
                 return dynamic_quantize_lstm(x, w, r, *rest, **given)
         starts = [None if value is None else contiguous(value) for value in (bias, initial_h, initial_c)]
-        outputs = np.empty((steps, directions, batch, hidden), np.float32)
-        last = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        outputs = empty((steps, directions, batch, hidden), np.float32)
+        last = empty(shape, np.float32), empty(shape, np.float32)
         kernels.quantized_lstm(x, into, across, into_scale, across_scale, *starts, outputs, *last, backwards)
         return outputs, *last
 

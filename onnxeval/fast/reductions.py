@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import DType, Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import FLOAT32, TYPES, contiguous, is_plain
@@ -59,7 +60,7 @@ def _reduction(what: int, served: frozenset[DType]) -> Callable[[Tensor, Sequenc
         plan = _reduced(x.shape, tuple(axes), keepdims)
         if plan is None:
             return None
-        result = np.empty(plan[0], x.dtype)
+        result = empty(plan[0], x.dtype)
         reduce(what, TYPES[x.dtype], x, result, plan[1])
         return result
 
@@ -120,7 +121,7 @@ def _search(readable: Kernel, *, least: bool) -> Callable[[Sequence[Tensor | Non
             plan = _reduced(data.shape, (axis,), bool(keepdims)) if is_plain(data, data.dtype) else None
             if plan is None or data.dtype not in _SEARCHED or not data.shape[axis]:
                 return readable(data, axis=axis, keepdims=keepdims, select_last_index=select_last_index)  # type: ignore[no-any-return]
-            result = np.empty(plan[0], np.int64)
+            result = empty(plan[0], np.int64)
             place = axis % data.ndim
             kernels.search(TYPES[data.dtype], contiguous(data), result, place, least, select_last_index)
             return result
@@ -152,7 +153,7 @@ def bind_cumulative_sum(constants: Sequence[Tensor | None], _attributes: Mapping
     def summed(x: Tensor, axis: Tensor, *, exclusive: int, reverse: int) -> Tensor:
         if not is_plain(x, x.dtype) or x.dtype not in _LINES or not -x.ndim <= along < x.ndim:
             return _running_sum(x, axis, exclusive=exclusive, reverse=reverse)  # type: ignore[no-any-return]
-        result = np.empty(x.shape, x.dtype)
+        result = empty(x.shape, x.dtype)
         kernels.add_up(TYPES[x.dtype], contiguous(x), result, along % x.ndim, exclusive, reverse)
         return result
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import FLOAT32, contiguous, is_float32
@@ -36,7 +37,7 @@ def _softmax(readable: Kernel, *, logarithm: bool, to_end: bool) -> Callable[...
             length = math.prod(x.shape[axis:])
             if not to_end and length != x.shape[axis]:
                 return readable(x, axis=axis)  # type: ignore[no-any-return]
-            result = np.empty(x.shape, np.float32)
+            result = empty(x.shape, np.float32)
             kernels.softmax(contiguous(x), result, length, logarithm)
             return result
 
@@ -65,8 +66,8 @@ def bind_layer_normalization(_constants: Sequence[Tensor | None], _attributes: M
         if not _suits(x, scale, bias, axis, stash_type):
             return layer_normalization(x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
         axis = normalise_axis(axis, x.ndim)
-        result = np.empty(x.shape, np.float32)
-        mean = np.empty((*x.shape[:axis], *(1,) * (x.ndim - axis)), np.float32)
+        result = empty(x.shape, np.float32)
+        mean = empty((*x.shape[:axis], *(1,) * (x.ndim - axis)), np.float32)
         inverse = np.empty_like(mean)
         shift = None if bias is None else contiguous(bias)
         length = math.prod(x.shape[axis:])
@@ -87,7 +88,7 @@ def bind_rms_normalization(_constants: Sequence[Tensor | None], _attributes: Map
         if not _suits(x, scale, None, axis, stash_type):
             return rms_normalization(x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
         length = math.prod(x.shape[normalise_axis(axis, x.ndim) :])
-        result = np.empty(x.shape, np.float32)
+        result = empty(x.shape, np.float32)
         kernels.layer_norm(contiguous(x), contiguous(scale), None, result, None, None, length, epsilon, False)
         return result
 
