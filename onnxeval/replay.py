@@ -121,15 +121,15 @@ class _Builder:
         self.stretches = 0
         self._steps: list[Any] = []  # recordings and rows
         self._pinned: set[int] = set()  # the places whose memory others rely on
-        self._blocks: dict[int, int] = {}  # place -> the block of the arena that its value lies in
+        self._blocks: dict[int, frozenset[int]] = {}  # place -> blocks of the arena that its value may lie in
 
     def add(self, row: Row) -> None:
         """Run a row, and note how it is to run again."""
         self._run(row)
         for place in row.releases:
-            block = self._blocks.pop(place, None)
-            if block is not None and block not in self._blocks.values():
-                self.arena.take_back(block)
+            for block in self._blocks.pop(place, ()):
+                if not any(block in others for others in self._blocks.values()):
+                    self.arena.take_back(block)
 
     def _run(self, row: Row) -> None:
         step = row.step
@@ -159,12 +159,16 @@ class _Builder:
         return recording, outputs
 
     def _settle(self, row: Row, outputs: tuple[Value, ...], again: Any) -> None:
+        captured = [self.tape.places[name] for body in row.step.subgraphs.values() for name in body.captures]
+        around = frozenset[int]().union(*(self._blocks.get(place, ()) for place in (*row.inputs, *captured)))
         for place, value in zip(row.outputs, outputs, strict=True):
             # What NumPy gives may be a view, of memory that is written when the run is replayed, or not to be written
             is_own = again is not row or not isinstance(value, np.ndarray) or value.base is None
-            self.values[place] = kept = value if is_own else value.copy()
-            if isinstance(kept, np.ndarray) and (block := self.arena.block_of(kept)) is not None:
-                self._blocks[place] = block
+            self.values[place] = value if is_own else value.copy()
+            if again is not row and isinstance(value, np.ndarray) and (block := self.arena.block_of(value)) is not None:
+                self._blocks[place] = frozenset([block])
+            elif again is row and around:  # it may be a view the next time
+                self._blocks[place] = around
         if again is not row:
             self._pinned.update(row.inputs)
         if again is None:

@@ -14,6 +14,7 @@ FLOORS = {
     "dtypes": 0,
     "values": 1,
     "threads": 1,
+    "arena": 1,
     "memory": 1,
     "results": 2,
     "comparing": 2,
