@@ -9,12 +9,12 @@ import click
 
 from onnxeval.errors import InputError
 
-from . import screen
 from .memory import kept_to_memory
 from .ops import find_operator, names_starting_with
 from .options import FILE, kernels_option, threads_option
 from .outputs import with_types
-from .printing import opened_target, print_values, tell_notes
+from .printing import Printing, tell_notes, value_options
+from .verdict import DIFFERS, Expectations, Tolerances, expect_options, verdict_form, verdict_lines
 
 if TYPE_CHECKING:
     from onnx import AttributeProto
@@ -43,17 +43,10 @@ if TYPE_CHECKING:
 @click.option(
     "--outputs", type=click.IntRange(min=1), metavar="N", help="So many outputs.  [default: the required ones]"
 )
-@click.option("--save", type=FILE, metavar="PATH", help="Also save the outputs, as `onnxeval run` does.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print: laid out for people, or JSON with every element.",
-)
-@click.option("--full", is_flag=True, help="Print every element of large tensors.")
+@value_options
+@expect_options
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Make random operators repeat themselves.")
+@click.option("--reference", is_flag=True, help="Run it by its readable kernel.")
 @kernels_option
 @threads_option
 @click.pass_context
@@ -68,8 +61,12 @@ def apply(
     save: str | None,
     form: str,
     full: bool,
+    stats: bool,
+    hashes: bool,
+    drawn: bool,
     seed: int | None,
-) -> None:
+    reference: bool,
+) -> int:
     """Run the operator OP on values and print what it gives.
 
     \b
@@ -80,18 +77,24 @@ def apply(
       onnxeval apply TopK -i x.npy -i K=[3] --outputs 2
       onnxeval apply Cast -i '[1.5, -2]' -a to=int8
       onnxeval apply Gelu --domain com.microsoft -i x.npy
+      onnxeval apply Relu -i '[-1, 2]' --expect '[0, 2]'   exit code 1 if not
+      onnxeval apply Softmax -i x.npy --stats              ranges, histograms
 
     VALUEs are those of `onnxeval run`. What is typed in place takes the type of the inputs that it must agree with, or
     one that the operator allows. VALUEs of attributes are numbers, text, lists such as [1, 2], and for tensors whatever
     an input can be. `onnxeval ops OP` tells the names.
+
+    \b
+    Exit codes:
+      0  it ran, and gave what --expect says
+      1  it gave something else
     """
     import onnxeval
     from onnxeval.applying import model_of, operator_at, outputs_of, require_inputs
 
     ctx.with_resource(kept_to_memory())
-    if form == "json" and save == "-":
-        raise click.UsageError("--format json and --save - both write to standard output.")
-    target = None if save is None else opened_target(save)
+    printing = Printing(save, form, full, stats, hashes, drawn)
+    printing.open()
     found = operator_at(*find_operator(operator, domain), opset)
     from onnxeval.files import Reading
 
@@ -103,14 +106,20 @@ def apply(
     proto = model_of(found, values, made, outputs_of(found, outputs))
     model = onnxeval.load(proto)
     feeds = {entry.name: value for entry, (_, value) in zip(model.inputs, sorted(values.items()), strict=True)}
-    typed = with_types(model.run(feeds, seed=seed), model)
-    notes = [] if target is None else target.save(typed)
-    print_values(typed, form, full, beside=save == "-")
-    if target is not None:
-        screen.flush()
-        tell_notes(notes)
-        if save != "-":
-            screen.tell(f"saved {', '.join(typed)} to {target.path}")
+    tolerances = Tolerances(ctx)
+    types = {output.name: output.type for output in model.outputs}
+    expected = Expectations(ctx, (), types, reading, tolerances)
+    tolerances.refuse_others(expected.names)
+    results = model.run(feeds, seed=seed, reference=reference)
+    verdict = expected.verdict(results)
+    tell_notes(reading.notes)
+    printing.print(
+        with_types(results, model),
+        quiet=bool(verdict) and not full,
+        form={"verdict": verdict_form(verdict)} if verdict else {},
+        lines=verdict_lines(verdict),
+    )
+    return 0 if all(comparison.agrees for comparison in verdict) else DIFFERS
 
 
 def _read_inputs(operator: Operator, arguments: Sequence[str], reading: Reading) -> dict[int, Value]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,21 +12,13 @@ from .batches import batch_options, is_batch, run_batch
 from .memory import kept_to_memory
 from .options import FILE, InputCommand, fast_math_option, input_option, kernels_option, threads_option
 from .outputs import choose_outputs, known_values, with_types
-from .printing import opened_target, tell_notes
+from .printing import Printing, tell_notes, value_options
 from .random import filled, given_sizes, random_options
 from .reading import reading, reading_options
 from .stepping import run_model, step_options
 from .timeout import timeout_option
-from .verdict import Expectations, Tolerances, expect_options, verdict_form, verdict_lines
+from .verdict import DIFFERS, Expectations, Tolerances, expect_options, verdict_form, verdict_lines
 from .versus import Against, report_form, report_lines, versus_option
-
-if TYPE_CHECKING:
-    from onnxeval.comparing import Comparison
-    from onnxeval.files.writing import Typed
-    from onnxeval.values import Value
-    from onnxeval.versus.verdict import Report
-
-_DIFFERS = 1
 
 
 @click.command(cls=InputCommand, short_help="Run a model and print or save its outputs.")
@@ -48,24 +39,7 @@ _DIFFERS = 1
     multiple=True,
     help="Show what the nodes of this operator make, as in --output-type Conv. Repeatable.",
 )
-@click.option(
-    "--save",
-    type=FILE,
-    metavar="PATH",
-    help="Also save the values, in the format of the suffix; to a folder without one; - is standard output.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print: laid out for people, or JSON with every element.",
-)
-@click.option("--full", is_flag=True, help="Print every element of large tensors.")
-@click.option("--stats", is_flag=True, help="Print ranges, moments and histograms instead of elements.")
-@click.option("--hash", "hashes", is_flag=True, help="Print a SHA-256 of each value instead of its elements.")
-@click.option("--show", "drawn", is_flag=True, help="Draw values that are like pictures.")
+@value_options
 @expect_options
 @versus_option
 @step_options
@@ -162,12 +136,12 @@ def run(
     ctx = click.get_current_context()
     ctx.with_resource(kept_to_memory())
     ctx.with_resource(np.errstate(all="ignore"))
-    if form == "json" and (drawn or save == "-"):
-        raise click.UsageError(f"--format json and {'--show' if drawn else '--save -'} both write to standard output.")
+    printing = Printing(save, form, full, stats, hashes, drawn)
     if reference and fast_math:
         raise click.UsageError("--reference and --fast-math do not go together.")
     batch = is_batch(ctx)
-    target = None if save is None or batch else opened_target(save)
+    if not batch:
+        printing.open()
     with waiting(f"loading {model}"):
         loaded = onnxeval.load(model, fast_math=fast_math)
     chosen = choose_outputs(outputs, operators, loaded) if outputs or operators else None
@@ -197,78 +171,17 @@ def run(
     tell_notes([*how.notes, *(report.notes if report else ())])
     unseen = {*expected.names}.difference(shown)
     typed = with_types({name: value for name, value in results.items() if name not in unseen}, loaded)
-    notes = [] if target is None else target.save(typed)
-    if form == "json":
-        _write_json(typed, verdict, report, stats, hashes, full)
-    else:
-        quiet = not full and (report is not None or (bool(verdict) and not chosen))
-        on = screen.Screen() if save == "-" else screen.screen()
-        lines = _lines({name: value for name, (value, _) in typed.items()}, on, full, stats, hashes, drawn, quiet)
-        if report is not None:
-            lines = chain(lines, report_lines(report, on))
-        screen.show(chain(lines, verdict_lines(verdict)), on, beside=save == "-")
-    if target is not None:
-        screen.flush()
-        tell_notes(notes)
-        if save != "-":
-            screen.tell(f"saved {', '.join(typed)} to {target.path}")
-    agrees = all(comparison.agrees for comparison in verdict) and (report is None or report.agrees)
-    return 0 if agrees else _DIFFERS
-
-
-def _write_json(
-    typed: Mapping[str, Typed],
-    verdict: list[Comparison],
-    report: Report | None,
-    stats: bool,
-    hashes: bool,
-    full: bool,
-) -> None:
-    from onnxeval.files.jsonform import document, value_form
-
-    from .summaries import hash_form, stats_form
-
-    entries = []
-    for name, (value, _) in typed.items():
-        form = {"name": name, **value_form(value, data=not (stats or hashes or (report and not full)))}
-        if stats:
-            form["stats"] = stats_form(value)
-        if hashes:
-            form["sha256"] = hash_form(value)
-        entries.append(form)
-    content: dict[str, Any] = {"outputs": entries}
-    if verdict:
-        content["verdict"] = verdict_form(verdict)
+    added: dict[str, Any] = {"verdict": verdict_form(verdict)} if verdict else {}
+    lines = verdict_lines(verdict)
     if report is not None:
-        content["versus"] = report_form(report)
-    screen.write(document(content))
-
-
-def _lines(
-    values: Mapping[str, Value], on: screen.Screen, full: bool, stats: bool, hashes: bool, drawn: bool, quiet: bool
-) -> Iterator[screen.Line]:
-    from .render import value_lines
-
-    if not values:
-        screen.tell("the model has no outputs")
-    if stats or hashes or drawn:
-        yield from _summaries(values, on, stats, hashes, drawn)
-    if stats or hashes or drawn or quiet:
-        return
-    for place, (name, value) in enumerate(values.items()):
-        if place:
-            yield []
-        yield from value_lines(name, value, on, full=full)
-
-
-def _summaries(
-    values: Mapping[str, Value], on: screen.Screen, stats: bool, hashes: bool, drawn: bool
-) -> Iterator[screen.Line]:
-    from .summaries import hash_lines, picture_lines, stats_lines
-
-    if stats:
-        yield from stats_lines(values, on)
-    if hashes:
-        yield from hash_lines(values)
-    if drawn:
-        yield from picture_lines(values, on)
+        added["versus"] = report_form(report)
+        lines = chain(report_lines(report, printing.on), lines)
+    printing.print(
+        typed,
+        quiet=not full and (report is not None or (bool(verdict) and not chosen)),
+        bare=report is not None and not full,
+        form=added,
+        lines=lines,
+    )
+    agrees = all(comparison.agrees for comparison in verdict) and (report is None or report.agrees)
+    return 0 if agrees else DIFFERS

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from onnxeval.values import Value, ValueType
 
 _META = "onnxeval.expect"
+#: The exit code where something else came out.
+DIFFERS = 1
 
 
 def expect_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +103,7 @@ class Tolerances:
     def refuse_others(self, names: Sequence[str]) -> None:
         """Raise a UsageError for tolerances where nothing is compared, an InputError for one of no value compared."""
         if not names and (self._rtol or self._atol or self._ulp is not None):
-            raise click.UsageError("--rtol, --atol and --max-ulp say how near to --expect or --vs: both are missing.")
+            raise click.UsageError("--rtol, --atol and --max-ulp are for what is compared, as by --expect: nothing is.")
         for name in (*self._rtol, *self._atol):
             if name and name not in names:
                 from .feeds import did_you_mean

@@ -103,3 +103,27 @@ def test_errors(shell, words, code, text):
     assert result.exit_code == code, result.stderr
     assert text in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (("--expect", "[-1, 2]"), 0, "agrees"),
+        (("--expect", "Y=[-1, 2]"), 0, "Y  agrees"),
+        (("--expect", "[-1, 3]"), 1, "Y[1]  2, expected 3"),
+        (("--expect", "[-1, 3]", "--atol", "1"), 0, "agrees"),
+        (("--expect", "[-1, 2.0000002]", "--max-ulp", "1"), 0, "max ulp 1"),
+        (("--stats",), 0, "mean"),
+        (("--hash",), 0, "float32[2]"),
+        (("--reference",), 0, "-1  2"),
+        (("--stats", "--format", "json"), 0, '"mean": 0.5'),
+        (("--format", "json", "--expect", "[-1, 3]"), 1, '"agrees": false'),
+        (("--rtol", "1"), 2, "for what is compared"),
+        (("--expect", "Z=[-1, 2]"), 5, "Z"),
+        (("--show", "--format", "json"), 2, "both write to standard output"),
+    ],
+)
+def test_what_comes_out_is_told_and_compared_as_by_run(shell, more, code, words):
+    result = shell("apply", "Neg", "-i", "[1.0, -2]", *more)
+    assert result.exit_code == code, result.output
+    assert words in result.output

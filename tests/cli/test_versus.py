@@ -186,7 +186,7 @@ def test_two_lines_for_a_value_on_a_narrow_terminal():
         (("--vs", "reference", "--each", "--save", "out/"), USAGE, "--vs and --each do not go together"),
         (("--vs", "reference", "--rtol", "z:1"), INPUT_ERROR, "a tolerance for 'z', which is not compared"),
         (("--vs", "reference", "-o", "x"), INPUT_ERROR, "nothing to compare: no node of the model makes x"),
-        (("--rtol", "1"), USAGE, "--rtol, --atol and --max-ulp say how near to --expect or --vs: both are missing"),
+        (("--rtol", "1"), USAGE, "--rtol, --atol and --max-ulp are for what is compared"),
         (("--vs", "empty.onnx"), 3, "empty.onnx is empty"),
     ],
     ids=str,
