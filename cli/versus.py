@@ -197,7 +197,7 @@ def _place(place: Place, title: str, other: str) -> Iterator[Line]:
     if place.alone is not None:
         yield [(f"  its node alone, on the inputs of {other}:", "")]
         yield [("    ", ""), *_findings(place.alone)]
-    elif any(operand.state == "not compared" for operand in place.operands):
+    elif any(operand.state == "not shown" for operand in place.operands):
         yield [("  -o '*' compares its inputs too, and all before them", "faint")]
 
 

@@ -40,7 +40,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An input of a node, or what its sub-graphs read: compared, or "given", "constant" or "not compared"."""
+    """An input of a node, or what its sub-graphs read: "compared", "given", "constant", "not compared" or "not shown".
+
+    It is not compared where one side has none, and not shown where nobody asked for it.
+    """
 
     name: str
     state: str
@@ -216,8 +219,10 @@ class _Search:
                 yield Operand(name, "compared", compared.comparison)
             elif name in self._graph.feeds:
                 yield Operand(name, "given")
+            elif name in self._graph.plan.constants:
+                yield Operand(name, "constant")
             else:
-                yield Operand(name, "constant" if name in self._graph.plan.constants else "not compared")
+                yield Operand(name, "not compared" if compared is not None else "not shown")
 
     def _alone(self, row: Row) -> Comparison | None:
         step = self._graph.makers[row.name]

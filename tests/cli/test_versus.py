@@ -66,7 +66,7 @@ def test_outputs_alone_say_what_to_look_at(shell, pair):
     assert result.exit_code == 1
     assert list(rows(result.stdout)) == ["value", "y", "most"]
     assert "1 of 2 values differs from other.onnx" in result.stdout
-    assert result.stdout.endswith("  input b  not compared\n  -o '*' compares its inputs too, and all before them\n")
+    assert result.stdout.endswith("  input b  not shown\n  -o '*' compares its inputs too, and all before them\n")
     assert shell("run", pair[0], *X, "--vs", pair[1], "-o", "most").exit_code == 0
 
 

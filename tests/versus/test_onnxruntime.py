@@ -1,5 +1,6 @@
 """onnxruntime as the other side: every type that flows, data outside the file, and what it cannot run."""
 
+import platform
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +160,28 @@ def test_results_of_another_weight_differ_from_its_node_on():
     assert next(row.name for row in report.rows if row.differs) == "strokes"
     assert report.first.row.node == "conv2 (Conv-11)"
     assert report.first.alone.agrees  # what the engine made of its inputs is right
+
+
+def test_pools_that_lose_rows():
+    """``auto_pad`` says that there are ceil(input / stride) elements: docs/differences.md."""
+    model = onnxeval.load(
+        parsed(
+            """g (float[1, 1, 4] x) => (float[1, 1, 4] y) {
+            a = Abs(x)
+            b = MaxPool<kernel_shape = [2], dilations = [2], auto_pad = "SAME_UPPER">(a)
+            y = Neg(b)
+        }"""
+        )
+    )
+    report = against(model, {"x": np.array([[[1, 2, 3, 4]]], np.float32)})
+    assert report.own == report.first
+    assert report.own.row.node == "node 1 (MaxPool-12)"
+    assert report.own.row.comparison.reason == "b is float32[1, 1, 4], float32[1, 1, 3] is expected"
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="elsewhere such a division is none")
+def test_an_engine_that_dies():
+    """The least integer over -1: docs/differences.md."""
+    model = onnxeval.load(parsed("g (int32[1] x, int32[1] z) => (int32[1] y) { y = Div(x, z) }"))
+    with pytest.raises(EngineError, match="onnxruntime cannot run the model: the process of onnxruntime "):
+        against(model, {"x": np.array([-(2**31)], np.int32), "z": np.array([-1], np.int32)})
