@@ -150,7 +150,7 @@ def bench(
         screen.write(document(benchpages.form(model, feeds, report)))
     else:
         on = screen.screen()
-        screen.show(benchpages.lines(model, feeds, report), on)
+        screen.show(benchpages.lines(model, feeds, report, on), on)
     _note_bystanders(report.others)
     failures = [measured for measured in report.engines if measured.failure]
     for measured in failures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -16,9 +17,11 @@ from onnxeval.files.jsonform import float_form
 from onnxeval.values import OptionalType, Value, type_of
 
 from .digits import short
-from .screen import Line
+from .screen import Line, Screen
 
 _TOP = 10
+#: Columns of the figures before a step's name.
+_FIGURES = 28
 #: What an engine is called where its name among the options would say little.
 _NAMES = {"reference": "ReferenceEvaluator"}
 
@@ -52,7 +55,7 @@ def seconds_between(profile: ProfileReport) -> float:
 # Text
 
 
-def lines(model: str, feeds: Mapping[str, Value], report: Report) -> Iterator[Line]:
+def lines(model: str, feeds: Mapping[str, Value], report: Report, on: Screen) -> Iterator[Line]:
     """The figures of every engine side by side, how they compare, and the profile."""
     threads = report.setting.threads
     yield [(model, "name"), (f"  {threads} thread{'s' * (threads > 1)}", "faint")]
@@ -64,7 +67,7 @@ def lines(model: str, feeds: Mapping[str, Value], report: Report) -> Iterator[Li
     for theirs in others:
         yield from _comparison(ours, theirs)
     if report.profile is not None:
-        yield from _profile(report.profile)
+        yield from _profile(report.profile, on)
 
 
 def _type_of(value: Value) -> Any:
@@ -174,7 +177,7 @@ def _difference(difference: Difference) -> Line:
     return [(far, ""), (f", {difference.relative:.1e} of the largest element", "faint")]
 
 
-def _profile(profile: ProfileReport) -> Iterator[Line]:
+def _profile(profile: ProfileReport, on: Screen) -> Iterator[Line]:
     each = profile.seconds / profile.runs
     runs = f"{profile.runs} profiled run{'s' * (profile.runs > 1)}"
     between = Share("between the steps", seconds_between(profile), 0)
@@ -189,11 +192,16 @@ def _profile(profile: ProfileReport) -> Iterator[Line]:
             calls = f"{share.calls:,.6g}" if share.calls else ""
             yield [
                 (f"{100 * share.seconds / each:6.1f} %  {time_text(share.seconds):>8}  {calls:>6}  ", ""),
-                (share.name, "name"),
+                (_fitting(share.name, on.width - _FIGURES) if on.terminal else share.name, "name"),
             ]
         if rest := table[len(shown) :] and sum(share.seconds for share in table) - sum(s.seconds for s in shown):
             text = f"{100 * rest / each:6.1f} %  {time_text(rest):>8}  {'':>6}  "
             yield [(f"{text}… {len(table) - len(shown)} more", "faint")]
+
+
+def _fitting(name: str, room: int) -> str:
+    """A step's name, without what the names of its nodes begin with where there is no room for that."""
+    return name if len(name) <= room else re.sub(r"[^\s>+]+/(?=[^\s/]+)", "…/", name)
 
 
 # JSON

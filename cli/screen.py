@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -50,8 +51,15 @@ def screen() -> Screen:
 
 
 def show(lines: Iterable[Line], on: Screen | None = None, *, beside: bool = False) -> None:
-    """Print lines to standard output, or ``beside`` it to standard error, where data takes its place."""
-    if (on or screen()).styled:
+    """Print lines to standard output, or ``beside`` it to standard error, where data takes its place.
+
+    What is too long for a terminal goes on in the next line, below where its last column begins.
+    """
+    on = on or screen()
+    if on.terminal:
+        width = on.width
+        lines = (part for line in lines for part in _fitted(line, width))
+    if on.styled:
         _show_styled(lines)
         return
     for chunk in _chunks("".join(visible(text) for text, _ in line).rstrip() + "\n" for line in lines):
@@ -67,6 +75,39 @@ def _show_styled(lines: Iterable[Line]) -> None:
         text = Text.assemble(*((visible(text), _STYLES.get(style, style)) for text, style in line))
         text.rstrip()
         console.print(text, soft_wrap=True)
+
+
+#: A column begins after a gap, in the left half of the screen; text without columns goes on so far in.
+_COLUMN = re.compile(r"(?<=\S)  +(?=\S)")
+_STEP = 4
+
+
+def _fitted(line: Line, width: int) -> Iterator[Line]:
+    """The line as lines of this width, broken between words."""
+    text = "".join(part for part, _ in line)
+    if len(text) <= width:
+        yield line
+        return
+    columns = [match.end() for match in _COLUMN.finditer(text, 0, width // 2)]
+    margin = columns[-1] if columns else min(len(text) - len(text.lstrip()) + _STEP, width // 2)
+    starts, start, end = [0], 0, 0
+    for match in re.finditer(r"\S+", text):
+        room = width if start == 0 else width - margin
+        if match.end() - start > room and text[start : match.start()].strip():
+            start = match.start()
+            starts.append(start)
+        end = match.end()
+    for begin, stop in zip(starts, [*starts[1:], end], strict=True):
+        yield [*([(" " * margin, "")] if begin else []), *_cut(line, begin, stop)]
+
+
+def _cut(line: Line, begin: int, stop: int) -> Iterator[Span]:
+    """The spans of a part of a line."""
+    place = 0
+    for text, style in line:
+        if part := text[max(begin - place, 0) : max(stop - place, 0)]:
+            yield part, style
+        place += len(text)
 
 
 def write(text: str) -> None:
