@@ -53,6 +53,7 @@ KERNELS = (
     "reduce",
     "requantize",
     "resample",
+    "rotary",
     "rows",
     "search",
     "table",

@@ -314,6 +314,31 @@ class Recording:
     def spans(self) -> tuple[tuple[tuple[int, int, int], ...], ...]: ...
 
 def resample(x: Tensor, out: Tensor, places: Tensor, weights: Tensor, axis: int, /) -> None: ...
+def rotate(
+    x: Tensor, cosines: Tensor, sines: Tensor, positions: Tensor | None, out: Tensor, interleaved: bool, /
+) -> None: ...
+def attend_cached(
+    query: Tensor,
+    key: Tensor | None,
+    value: Tensor | None,
+    past_key: Tensor | None,
+    past_value: Tensor | None,
+    last: Tensor,
+    cosines: Tensor | None,
+    sines: Tensor | None,
+    positions: Tensor | None,
+    bias: Tensor | None,
+    out: Tensor,
+    present_key: Tensor,
+    present_value: Tensor,
+    scale: float,
+    softcap: float,
+    tokens: int,
+    window: int,
+    causal: bool,
+    interleaved: bool,
+    /,
+) -> None: ...
 def attend(
     q: Tensor,
     k: Tensor,

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from onnxeval.dtypes import Tensor
-from onnxeval.fast import replaces
+from onnxeval.fast import replaces, replayable
 from onnxeval.fast.attention import UNSEEN_NAN, UNSEEN_ZERO, attended
+from onnxeval.fast.cached_attention import cached
 from onnxeval.fast.products import MatrixProduct
+from onnxeval.ops._allocate import Allocate
 from onnxeval.ops.contrib._projection import product_of, projected
 from onnxeval.ops.contrib._typed import typed
 from onnxeval.ops.contrib.attention import attention, filled, operands_of, stacked
@@ -77,35 +79,46 @@ def bind_group_query_attention(_: Sequence[Tensor | None], attributes: Mapping[s
     """GroupQueryAttention without its scores, and without what else adds to the sum of a softmax."""
     if attributes.get("qk_output") or attributes.get("smooth_softmax") == 1:
         return None
+    plain = cached(attributes)
+    others = _or_readable(group_query_attention, _grouped)
 
-    def quick(query: Tensor, *rest: Any, scale: float = 0.0, softcap: float = 0.0, **given: Any) -> Any:
-        if rest[_HEAD_SINK - 1] is not None:
-            return None
-        operands = grouped_operands(query, *rest, **given)
-        q, keys, values, mask, present, *_ = operands
-        local, causal = given.get("local_window_size", -1), given.get("causal", 1)
-        offset, window = 0, (-1, -1)
-        hides_none = q.shape[2] == 1 and local < 1
-        # What is not looked at is no part of a sum, but nothing times what is not finite is
-        if _is_in_order(operands) and (hides_none or np.isfinite(values.sum())):
-            offset, window = int(operands.times.first_query[0]), (max(-1, local - 1), 0 if causal else -1)
-        else:
-            seen = operands.seen(local, causal)
-            mask = seen if mask is None else np.where(seen, mask, np.float32(-np.inf))
-        y = attended(
-            q,
-            keys,
-            values,
-            mask,
-            scale=_factor(scale, q),
-            unseen=UNSEEN_ZERO,
-            softcap=softcap if softcap > 0 else 0.0,
-            offset=offset,
-            window=window,
-        )
-        return None if y is None else (y.reshape(*y.shape[:2], -1).astype(query.dtype, copy=False), *present)
+    @replayable
+    def grouped(*inputs: Any, allocate: Allocate, **given: Any) -> Any:
+        try:
+            result = None if plain is None else plain(*inputs, allocate=allocate)
+        except IndexError:  # a length or a position: the readable kernel says which
+            result = None
+        return others(*inputs, allocate=allocate, **given) if result is None else result
 
-    return _or_readable(group_query_attention, quick)
+    return grouped
+
+
+def _grouped(query: Tensor, *rest: Any, scale: float = 0.0, softcap: float = 0.0, **given: Any) -> Any:
+    if rest[_HEAD_SINK - 1] is not None:
+        return None
+    operands = grouped_operands(query, *rest, **given)
+    q, keys, values, mask, present, *_ = operands
+    local, causal = given.get("local_window_size", -1), given.get("causal", 1)
+    offset, window = 0, (-1, -1)
+    hides_none = q.shape[2] == 1 and local < 1
+    # What is not looked at is no part of a sum, but nothing times what is not finite is
+    if _is_in_order(operands) and (hides_none or np.isfinite(values.sum())):
+        offset, window = int(operands.times.first_query[0]), (max(-1, local - 1), 0 if causal else -1)
+    else:
+        seen = operands.seen(local, causal)
+        mask = seen if mask is None else np.where(seen, mask, np.float32(-np.inf))
+    y = attended(
+        q,
+        keys,
+        values,
+        mask,
+        scale=_factor(scale, q),
+        unseen=UNSEEN_ZERO,
+        softcap=softcap if softcap > 0 else 0.0,
+        offset=offset,
+        window=window,
+    )
+    return None if y is None else (y.reshape(*y.shape[:2], -1).astype(query.dtype, copy=False), *present)
 
 
 def _is_in_order(operands: GroupedOperands) -> bool:

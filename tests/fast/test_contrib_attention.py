@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fast.guarded import guarded
 from onnxeval.fast import replacement
 from onnxeval.ops.contrib.attention import attention
 from onnxeval.ops.contrib.group_query_attention import group_query_attention
@@ -101,13 +102,78 @@ def test_group_query_attention(tier, data):
     assert_alike(group_query_attention, inputs, attributes | {"allocate": np.empty})
 
 
+@settings(max_examples=120, deadline=None)
+@given(data=st.data())
+def test_attention_over_a_plain_cache_is_one_call(tier, data):
+    """Between pages that cannot be read; with what is no number, too."""
+    chosen = chooser(data)
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    groups, group, size = chosen(1, 2), chosen(1, 3), chosen(1, 6, 17, 64)
+    batch, n_past = chosen((1, 0), (3, 0), (3, 6), (1, 6), (1, 130), (2, 129))
+    queries = 1 if batch > 1 and n_past else chosen(1, 2, 5, 40)
+    heads, total = groups * group, n_past + queries
+    at_end = chosen(False, True)
+
+    def normal(*shape):
+        values = rng.standard_normal(shape).astype(np.float32)
+        return guarded(values, at_end=at_end)
+
+    q, k, v = (normal(batch, queries, n * size) for n in (heads, groups, groups))
+    if chosen(False, True):
+        q, k, v = normal(batch, queries, (heads + 2 * groups) * size), None, None
+    rows = n_past + chosen(0, queries, queries + 4)
+    past = [normal(batch, groups, rows, size) for _ in range(2)] if n_past else [None, None]
+    for x in (q, k, v, *past):
+        if x is not None and chosen(*[False] * 9, True):
+            x.flat[rng.integers(0, x.size, 2)] = chosen(np.nan, np.inf, -np.inf)
+    ends = rng.integers(1, total + 1, batch) if batch > 1 else np.array([chosen(total, max(1, total - 1))])
+    last = guarded((ends - 1).astype(np.int32).reshape(chosen((batch,), (batch, 1))))
+    pairs = chosen(0, size // 2, max(size // 2 - 1, 1)) if size > 1 else 0
+    angles = [normal(total + 3, pairs) for _ in range(2)] if pairs else [None, None]
+    positions = rng.integers(0, 4, (batch, queries)) if chosen(False, True) else None
+    bias = normal(chosen(1, batch), chosen(1, heads), queries, total) if chosen(False, False, True) else None
+    window = chosen(-1, -1, 1, 3)
+    attributes = {"num_heads": heads, "kv_num_heads": groups, "do_rotary": int(pairs > 0), "local_window_size": window}
+    attributes |= {"causal": 1 if window > 0 else chosen(1, 1, 0), "rotary_interleaved": chosen(0, 1)}
+    attributes |= {"scale": chosen(0.0, 0.3), "softcap": chosen(0.0, 0.0, 2.5)}
+    inputs = [q, k, v, *past, last, np.array(chosen(total, [total]), np.int32), *angles, positions, bias, *[None] * 6]
+    attributes["allocate"] = lambda shape, dtype: guarded(np.zeros(shape, dtype), at_end=at_end)
+    assert_alike(group_query_attention, inputs, attributes)
+    kernel = replacement(group_query_attention, [None] * 17, attributes)
+    with tier.Recording() as recording:
+        kernel(*inputs, **attributes)
+    assert recording.is_whole
+    assert len(recording.spans()) == 1
+
+
+def test_lengths_and_positions_outside_are_refused(kernels, rng):
+    q, k, v = (rng.standard_normal((1, 1, 8)).astype(np.float32) for _ in range(3))
+    past, angles = np.ones((1, 1, 4, 8), np.float32), np.ones((5, 4), np.float32)
+    attributes = {"num_heads": 1, "kv_num_heads": 1, "do_rotary": 1, "allocate": np.empty}
+    kernel = replacement(group_query_attention, [None] * 17, attributes)
+
+    def run(last, positions):
+        lengths = np.array([last], np.int32), np.array(5, np.int32)
+        return kernel(q, k, v, past, past, *lengths, angles, angles, np.array([[positions]]), *[None] * 7, **attributes)
+
+    assert np.isfinite(run(4, 4)[0]).all()
+    for last in (-1, 5, 2**31 - 1, -(2**31)):
+        with pytest.raises(ValueError, match="seqlens_k"):
+            run(last, 0)
+    for position in (-1, 5, 2**63 - 1, -(2**63)):
+        with pytest.raises(ValueError, match="outside the 5 rows"):
+            run(4, position)
+
+
 def test_values_that_are_no_numbers_reach_queries_before_them(tier, rng):
     """As in the readable kernel: no weight at all, times NaN."""
     q, k, v = (rng.standard_normal((1, 5, 8)).astype(np.float32) for _ in range(3))
     v[0, 4, 1] = np.nan
     inputs = [q, k, v, None, None, np.array([4], np.int32), np.array(5, np.int32), *[None] * 10]
     attributes = {"num_heads": 2, "kv_num_heads": 2, "allocate": np.empty}
-    assert_alike(group_query_attention, inputs, attributes)
+    for dtype in (np.float32, np.float16):
+        typed = [x.astype(dtype) if x is not None and x.dtype == np.float32 else x for x in inputs]
+        assert_alike(group_query_attention, typed, attributes)
 
 
 @settings(max_examples=80, deadline=None)

@@ -227,6 +227,7 @@ static void attend_task(void *context, long ticket) {
         b.length = (long)a->lengths[item];
         b.offset += b.length;
     }
+    if (a->starts) b.offset = (long)a->starts[item];
     b.scores = space;
     b.packed = b.scores + job->rows * KEYS;
     b.sums = b.packed + a->size * PANEL;

@@ -1,4 +1,4 @@
-/* What attention is asked to do. */
+/* What attention, and what turns its queries and keys, are asked to do. */
 #ifndef ONNXEVAL_ATTENTION_H
 #define ONNXEVAL_ATTENTION_H
 
@@ -20,11 +20,27 @@ typedef struct {
     const uint8_t *mask;
     ptrdiff_t mask_batch, mask_head, mask_query, mask_key;
     const int64_t *lengths; /* of each item of the batch: how many keys are no padding, 0 to `keys` */
+    const int64_t *starts;  /* of each item: the key that query 0 stands beside; NULL where the offset tells */
     /* Query i stands beside key offset + i * step, counted from the end of the keys where there are lengths: it sees so many
        keys to the left and to the right of that, -1 for all. */
     long offset, step, left, right;
     float scale, softcap; /* no cap where that is 0 */
     Unseen unseen;
 } Attention;
+
+/* Heads (batch, heads, time, size) whose first `width` features turn in pairs, by angles whose cosines and sines are rows of
+   width / 2. Strides count elements; the last axis of x and y lies in order. */
+typedef struct {
+    long batch, heads, time, size, width;
+    int interleaved; /* pairs are neighbours, not one of each half */
+    const float *x, *cosines, *sines;
+    float *y;
+    ptrdiff_t x_batch, x_head, x_row, y_batch, y_head, y_row;
+    /* The row of a token is the one at its position plus its time times `advance`, of `rows`; else it is at its own place. */
+    const int64_t *positions; /* NULL where there are none */
+    ptrdiff_t position_batch, position_time;
+    long advance, rows;
+    ptrdiff_t angle_batch, angle_time; /* where there are no positions */
+} Rotation;
 
 #endif

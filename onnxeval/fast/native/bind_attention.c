@@ -28,7 +28,7 @@ static const Py_buffer *take_heads(Buffers *held, PyObject *object, int how, int
 /* Elements from one place of an axis to the next. */
 static ptrdiff_t step(const Py_buffer *x, int axis) { return x->shape[axis] == 1 ? 0 : x->strides[axis] / x->itemsize; }
 
-static int take_mask(Buffers *held, PyObject *object, Attention *a) {
+int take_mask(Buffers *held, PyObject *object, long keys, Attention *a) {
     if (object == Py_None) return 0;
     const Py_buffer *mask = take_any(held, object, STRIDED, "the mask");
     if (!mask) return -1;
@@ -37,7 +37,7 @@ static int take_mask(Buffers *held, PyObject *object, Attention *a) {
         PyErr_Format(PyExc_TypeError, "the mask has elements of format %s", mask->format);
         return -1;
     }
-    const Py_ssize_t shape[4] = {a->batch, a->heads, a->queries, a->keys};
+    const Py_ssize_t shape[4] = {a->batch, a->heads, a->queries, keys};
     ptrdiff_t steps[4];
     if (!is_aligned(mask, "the mask") || nest_in(steps, mask, shape, 4)) return -1;
     for (int axis = 0; axis < 4; axis++) steps[axis] /= mask->itemsize;
@@ -51,8 +51,7 @@ static int take_mask(Buffers *held, PyObject *object, Attention *a) {
     return 0;
 }
 
-/* A single query of several heads that share keys: these heads are the queries then. */
-static void fold_heads(Attention *a) {
+void fold_heads(Attention *a) {
     const long group = a->heads / a->kv_heads;
     if (a->queries != 1 || group == 1) return;
     a->heads = a->kv_heads;
@@ -87,7 +86,7 @@ static int take_attention(AttendCall *c, PyObject *const *arguments) {
     a->v_batch = step(v, 0), a->v_head = step(v, 1), a->v_row = step(v, 2);
     a->y_batch = step(y, 0), a->y_head = step(y, 1), a->y_row = step(y, 2);
     if (k->shape[3] == 1) a->k_step = 1;
-    if (take_mask(held, arguments[3], a)) return -1;
+    if (take_mask(held, arguments[3], a->keys, a)) return -1;
     if (arguments[4] != Py_None) {
         const Py_buffer *lengths = take(held, arguments[4], "l", 0, "the lengths");
         if (!lengths) return -1;
@@ -120,4 +119,62 @@ PyObject *py_attend(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_
     if (!c) return NULL;
     c->kernels = active;
     return take_attention(c, arguments) ? abandon(&c->call) : conclude(&c->call);
+}
+
+typedef struct {
+    Call call;
+    const Kernels *kernels;
+    Rotation rotation;
+} RotateCall;
+
+static int perform_rotate(Call *call) {
+    const RotateCall *c = (RotateCall *)call;
+    return c->kernels->rotate(&c->rotation);
+}
+
+static int take_rotation(RotateCall *c, PyObject *const *arguments) {
+    Buffers *held = &c->call.held;
+    Rotation *r = &c->rotation;
+    const Py_buffer *x = take_heads(held, arguments[0], 0, 1, "x");
+    const Py_buffer *cosines = x ? take(held, arguments[1], "f", 0, "the cosines") : NULL;
+    const Py_buffer *sines = cosines ? take(held, arguments[2], "f", 0, "the sines") : NULL;
+    const Py_buffer *y = sines ? take_heads(held, arguments[4], WRITTEN, 1, "out") : NULL;
+    const Py_buffer *positions = NULL;
+    if (!y || (arguments[3] != Py_None && !(positions = take(held, arguments[3], "l", STRIDED, "the positions")))) return -1;
+    int fits = cosines->ndim == (positions ? 2 : 3) && sines->ndim == cosines->ndim;
+    for (int axis = 0; axis < 4; axis++) fits = fits && x->shape[axis] == y->shape[axis];
+    for (int axis = 0; fits && axis < cosines->ndim; axis++) fits = cosines->shape[axis] == sines->shape[axis];
+    fits = fits && 2 * cosines->shape[cosines->ndim - 1] <= x->shape[3];
+    *r = (Rotation){.batch = (long)x->shape[0], .heads = (long)x->shape[1], .time = (long)x->shape[2], .size = (long)x->shape[3],
+                    .x = x->buf, .y = y->buf, .cosines = cosines->buf, .sines = sines->buf};
+    if (fits) r->width = 2 * (long)cosines->shape[cosines->ndim - 1];
+    if (fits && positions) {
+        r->positions = positions->buf;
+        r->rows = (long)cosines->shape[0];
+        r->advance = positions->ndim == 1;
+        fits = r->advance ? positions->shape[0] == 1
+                          : positions->ndim == 2 && positions->shape[0] == r->batch && positions->shape[1] == r->time;
+        if (fits && !r->advance) r->position_batch = step(positions, 0), r->position_time = step(positions, 1);
+    } else if (fits) {
+        fits = cosines->shape[0] == r->batch && cosines->shape[1] == r->time;
+        r->angle_time = r->width / 2;
+        r->angle_batch = r->time * r->angle_time;
+    }
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "x, the cosines, sines, positions and out do not fit");
+        return -1;
+    }
+    r->x_batch = step(x, 0), r->x_head = step(x, 1), r->x_row = step(x, 2);
+    r->y_batch = step(y, 0), r->y_head = step(y, 1), r->y_row = step(y, 2);
+    r->interleaved = PyObject_IsTrue(arguments[5]);
+    return 0;
+}
+
+/* rotate(x, cosines, sines, positions, out, interleaved) */
+PyObject *py_rotate(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 6, "rotate")) return NULL;
+    RotateCall *c = BEGIN(RotateCall, perform_rotate);
+    if (!c) return NULL;
+    c->kernels = active;
+    return take_rotation(c, arguments) ? abandon(&c->call) : conclude(&c->call);
 }

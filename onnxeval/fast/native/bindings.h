@@ -8,7 +8,7 @@
 #include "kernels.h"
 #include "ml.h"
 
-#define MOST_BUFFERS 12
+#define MOST_BUFFERS 13
 
 /* The buffers of one call, released together. */
 typedef struct {
@@ -69,6 +69,10 @@ Py_ssize_t count_of(const Py_buffer *);
 /* Strides, dilations and the padding before, each far from where a place could not be counted any more. */
 int take_geometry(PyObject *const *arguments, Geometry *);
 int take_activation(PyObject *const *arguments, Activation *);
+/* What is added to scores of that many keys, or hides some; nothing where it is None. -1 with an exception. */
+int take_mask(Buffers *, PyObject *, long keys, Attention *);
+/* A single query of several heads that share keys: these heads are the queries then. */
+void fold_heads(Attention *);
 int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function);
 
 /* A right factor of many products, packed once. */
@@ -132,6 +136,8 @@ PyObject *py_layer_norm(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_normalise_channels(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_resample(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_attend(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_attend_cached(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_rotate(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_copy(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_concat(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_move_slices(PyObject *, PyObject *const *, Py_ssize_t);

@@ -390,6 +390,7 @@ typedef struct {
     void (*run_lines)(const Lines *);
     void (*resample)(const Resampling *);
     int (*attend)(const Attention *); /* 0, or -1 where there is not enough memory */
+    int (*rotate)(const Rotation *);  /* 0, or 1 where a position is outside: then nothing is done */
 } Kernels;
 
 #endif

@@ -95,6 +95,8 @@ static PyMethodDef methods[] = {
     {"run_normalizer", FAST(py_run_normalizer)},
     {"resample", FAST(py_resample)},
     {"attend", FAST(py_attend)},
+    {"attend_cached", FAST(py_attend_cached)},
+    {"rotate", FAST(py_rotate)},
     {"copy", FAST(py_copy)},
     {"concat", FAST(py_concat)},
     {"move_slices", FAST(py_move_slices)},

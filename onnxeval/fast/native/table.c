@@ -46,4 +46,5 @@ const Kernels NAMED(kernels) = {
     .run_lines = NAMED(run_lines),
     .resample = NAMED(resample),
     .attend = NAMED(attend),
+    .rotate = NAMED(rotate),
 };

@@ -61,6 +61,7 @@ int NAMED(lines_serve)(const Lines *);
 void NAMED(run_lines)(const Lines *);
 void NAMED(resample)(const Resampling *);
 int NAMED(attend)(const Attention *);
+int NAMED(rotate)(const Rotation *);
 
 Method NAMED(choose_method)(const Geometry *, int fast_math);
 size_t NAMED(packed_filters_floats)(const Geometry *, Method);
