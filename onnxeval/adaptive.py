@@ -8,7 +8,7 @@ that are called again and again adapt likewise, each to what it is called with.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -16,13 +16,15 @@ import numpy as np
 
 from onnxeval.dtypes import Tensor
 from onnxeval.executor import evaluate, execute, run_step
+from onnxeval.growing import Fed, Growing, Pattern, common_pattern, fits
 from onnxeval.limits import Run
 from onnxeval.observe import unobserved
-from onnxeval.passes import Known, decided_by_shapes, decided_by_types, specialise
+from onnxeval.passes import Known, specialise
 from onnxeval.plan import Plan, Step
 from onnxeval.replay import MOST_MEMORY, Replay, replay_of
 from onnxeval.tape import Tape
-from onnxeval.values import TensorType, Value
+from onnxeval.values import Value
+from onnxeval.watching import LARGEST, Watched
 
 #: For how many kinds of inputs a plan is kept, those that came last.
 _KEPT = 8
@@ -36,46 +38,23 @@ _MOST_CHANGES = 16
 #: Calls like the one before it that are not worth adapting to: a branch is taken once a run.
 _FEWEST_REPEATS = 3
 
-#: Bytes of a value that is worth being a constant.
-_LARGEST = 1 << 16
+#: Patterns of inputs of which some grow that are kept.
+_KEPT_PATTERNS = 4
+#: A kind is not one of a pattern any more once it came so many times.
+_FEWEST_TIMES = 3
 
 #: What tells kinds of inputs apart: names, element types and shapes, and the values of single integers and truths.
 Kind: TypeAlias = tuple[object, ...]
 
 
 @dataclass(slots=True, eq=False)
-class _Watched:
-    """A plan for one kind of inputs, and what runs to their end showed to be so for all inputs of this kind."""
+class _Kind(Watched):
+    """The plan for one kind of inputs, and what runs to their end showed to be so for all of this kind."""
 
-    plan: Plan
     tape: Tape | None = None  # once nothing more is to be won
     replay: Replay | None = None  # where that pays
     is_replayed: bool = False  # whether it was tried to make one
-    types: dict[str, TensorType] = field(default_factory=dict)
-    values: dict[str, Tensor] = field(default_factory=dict)
-    typed: set[str] = field(default_factory=set)  # tensors of always the same element type, if not shape
-
-    def note(self, step: Step, outputs: tuple[Value, ...]) -> None:
-        """Take in what one step made."""
-        if decided_by_types(step, self.typed):
-            self.typed.update(
-                name for name, value in zip(step.outputs, outputs, strict=True) if name and type(value) is np.ndarray
-            )
-        values_decided, shapes_decided = decided_by_shapes(step, self.values, self.types)
-        if not shapes_decided:
-            return
-        for name, value in zip(step.outputs, outputs, strict=True):
-            if name and isinstance(value, np.ndarray):
-                self.types[name] = TensorType(value.dtype, value.shape)
-                if values_decided:
-                    self.keep(name, value)
-
-    def keep(self, name: str, value: Tensor) -> None:
-        """Take in a value itself: a copy, as the caller may write into feeds and results."""
-        if value.nbytes <= _LARGEST:
-            own = value.copy()
-            own.flags.writeable = False
-            self.values[name] = own
+    times: int = 0  # that it came
 
 
 class Adaptive:
@@ -90,17 +69,24 @@ class Adaptive:
         self._memory = memory
         self._kept = kept
         self._by_types = by_types
-        self._kinds: dict[Kind, _Watched] = {}
+        self._kinds: dict[Kind, _Kind] = {}
         self._changes = 0  # new kinds since one came again
+        self._last: Pattern | None = None  # what was fed before
+        self._growing: dict[Pattern, Growing] = {}
         self._run = Run()  # of making replays, which takes no random numbers from a run, and of unseeded ones
         self._lock = Lock()  # several threads may run one model
 
     def execute(self, kind: Kind, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         """Every output of the plan, by name, in its order. ``kind`` is that of the feeds."""
         watched = self._watched(kind)
-        if watched.tape is None and self._changes > _MOST_CHANGES:
-            return execute(self._repeating(self._general), feeds, run)
         if watched.tape is None:
+            growing = self._growing_for(feeds) if watched.times <= _FEWEST_TIMES else None
+            if growing is not None and run.observe is unobserved:
+                results = growing.execute(feeds, run)
+                if results is not None:
+                    return self._owned(growing.plan, results)
+            if self._changes > _MOST_CHANGES:
+                return execute(self._repeating(self._general), feeds, run)
             return self._watch(kind, watched, feeds, run)
         if run.observe is not unobserved:
             return self._owned(watched.plan, execute(watched.plan, feeds, run))
@@ -127,23 +113,52 @@ class Adaptive:
         with np.errstate(all="ignore"):
             return replay.execute(feeds, self._run)
 
-    def _watched(self, kind: Kind) -> _Watched:
+    def _watched(self, kind: Kind) -> _Kind:
         """What is known for this kind, and the plan that follows from it."""
         with self._lock:
             watched = self._kinds.pop(kind, None)
             self._changes = self._changes + 1 if watched is None else 0
             if watched is None:
-                watched = _Watched(self._general)
+                watched = _Kind(self._general)
                 if len(self._kinds) >= self._kept:
                     del self._kinds[next(iter(self._kinds))]
             elif watched.tape is None and watched.types:
                 plan = specialise(watched.plan, Known(evaluate, watched.types), watched.values)
                 tape = Tape(self._repeating(plan), watched.types, watched.typed) if plan is watched.plan else None
                 watched = replace(watched, plan=plan, tape=tape)
+            watched.times += 1
             self._kinds[kind] = watched  # the last one is the one used last
             return watched
 
-    def _watch(self, kind: Kind, watched: _Watched, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
+    def _growing_for(self, feeds: Mapping[str, Value]) -> Growing | None:
+        """The plan for inputs of which some are like those of the run before, and others are not."""
+        fed = self._fed(feeds)
+        with self._lock:
+            last, self._last = self._last, fed
+            if fed is None:
+                return None
+            for pattern, growing in self._growing.items():
+                if growing.is_ready and fits(pattern, fed):
+                    return growing
+            common = None if last is None else common_pattern(last, fed)
+            if common is None or common in self._growing:
+                return None if common is None else self._growing[common]
+            if len(self._growing) >= _KEPT_PATTERNS:
+                del self._growing[next(iter(self._growing))]
+            self._growing[common] = Growing(common, self._general, self._memory, self._repeating)
+            return None  # it may be that it does not go on so
+
+    def _fed(self, feeds: Mapping[str, Value]) -> Pattern | None:
+        """What is fed; None where it is not arrays alone."""
+        fed = []
+        for name, value in feeds.items():
+            if type(value) is not np.ndarray:
+                return None
+            decides = not self._by_types and _is_decisive(value)
+            fed.append(Fed(name, value.dtype, value.shape, value.item() if decides else None))
+        return tuple(fed)
+
+    def _watch(self, kind: Kind, watched: _Kind, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         perform = run.observe(run_step)
         seen = replace(watched, types=dict(watched.types), values=dict(watched.values), typed=set(watched.typed))
 
@@ -154,8 +169,7 @@ class Adaptive:
 
         for name, value in {**watched.plan.constants, **feeds}.items():
             if isinstance(value, np.ndarray):
-                seen.types[name] = TensorType(value.dtype, value.shape)
-                seen.typed.add(name)
+                seen.know(name, value)
                 if name not in feeds:
                     seen.values[name] = value
                 elif _is_decisive(value) and not self._by_types:
@@ -219,7 +233,7 @@ class AdaptiveBody:
 
 def _own(value: Value) -> Value:
     """A value to write into, as if no constant had been made of what it was computed from."""
-    if type(value) is np.ndarray and not value.flags.writeable and value.nbytes <= _LARGEST:
+    if type(value) is np.ndarray and not value.flags.writeable and value.nbytes <= LARGEST:
         return value.copy()
     return value
 

@@ -187,19 +187,19 @@ def _check_strings(name: str, array: Tensor) -> None:
 
 def _check_shape(name: str, array: Tensor, wanted: TensorType, sizes: dict[str, tuple[int, str]]) -> None:
     shape = wanted.shape or ()
-    declared = f"the model declares {wanted}"
     if array.ndim != len(shape):
-        raise InputError(f'input "{name}" has shape {shape_text(array.shape)}, {declared}')
+        raise InputError(_unlike(name, array, wanted))
     for axis, (size, dimension) in enumerate(zip(array.shape, shape, strict=True)):
         if isinstance(dimension, int) and size != dimension:
-            raise InputError(f'input "{name}" has shape {shape_text(array.shape)}, {declared}: axis {axis} differs')
+            raise InputError(f"{_unlike(name, array, wanted)}: axis {axis} differs")
         if isinstance(dimension, str):
             known, where = sizes.setdefault(dimension, (size, name))
             if known != size:
-                raise InputError(
-                    f'input "{name}" has shape {shape_text(array.shape)}, {declared}: '
-                    f'{dimension} is {size} here and {known} in "{where}"'
-                )
+                raise InputError(f'{_unlike(name, array, wanted)}: {dimension} is {size} here and {known} in "{where}"')
+
+
+def _unlike(name: str, array: Tensor, wanted: TensorType) -> str:
+    return f'input "{name}" has shape {shape_text(array.shape)}, the model declares {wanted}'
 
 
 def _checked_map(name: str, value: dict[Any, Any], wanted: MapType) -> dict[Any, Any]:

@@ -6,7 +6,7 @@ it is. Steps that run in NumPy run as ever, and their results are copied to wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -32,24 +32,41 @@ _SPARE = 2
 _MOST_COPIED = 1 << 16
 
 
+class _Kept(NamedTuple):
+    """What becomes of one result."""
+
+    place: int
+    memory: Tensor | None  # where others read it; None where it is not kept
+    assumed: TensorType | None  # what it must be of
+
+
 class _Entry(NamedTuple):
     """What one step of a run is: a stretch of compiled calls, or a row of the tape and where its results go."""
 
     stretch: Callable[[], None] | None
     row: Row | None
-    kept: tuple[tuple[int, Tensor | None], ...]  # the places of its results, and their memory where that is kept
+    kept: tuple[_Kept, ...]
 
 
 class Replay:
     """Runs of one tape, one at a time. Make it with `replay_of`."""
 
-    def __init__(self, tape: Tape, inputs: Mapping[str, Tensor], values: list[Value], entries: list[_Entry]) -> None:
+    def __init__(
+        self, tape: Tape, inputs: Mapping[str, Tensor], passed: list[str], values: list[Value], entries: list[_Entry]
+    ) -> None:
         self._tape = tape
         self._inputs = list(inputs.items())
+        self._passed = [(name, tape.places[name]) for name in passed]  # inputs that the steps get as they are
         self._values = values
         self._entries = entries
         self._results = [(name, tape.places[name]) for name in tape.plan.outputs]
+        made = [kept.place for entry in entries for kept in entry.kept if kept.memory is None]
+        self._passing = [*(place for _, place in self._passed), *made] if passed else []
+        held = {id(value) for place, value in enumerate(values) if place not in self._passing}
+        self._held = held | {id(own) for own in inputs.values()}
         self._lock = Lock()
+        #: How many runs made something that was not of the type that was assumed.
+        self.misses = 0
         #: Whether all is done by compiled kernels, which raise no floating-point warnings.
         self.is_compiled = all(entry.row is None for entry in entries)
         #: Whether results are always of the same types and shapes, and no step has steps inside it to account for.
@@ -60,7 +77,8 @@ class Replay:
     def execute(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value] | None:
         """Every output of the plan, by name, in its order; None where the tape is to run instead.
 
-        That is where another thread is at it, and where an index is outside: the steps say which.
+        That is where another thread is at it, where something is not of the type that was assumed, and where an index
+        is outside: the steps say which.
         """
         if not self._lock.acquire(blocking=False):
             return None
@@ -68,52 +86,86 @@ class Replay:
             for name, own in self._inputs:
                 own[...] = feeds[name]  # an array, as the kind says
             values = self._values
+            for name, place in self._passed:
+                values[place] = feeds[name]
             for stretch, row, kept in self._entries:
                 if stretch is not None:
                     stretch()
                     continue
                 assert row is not None
-                for (place, memory), result in zip(kept, self._tape.outputs_of(row, values, run), strict=True):
+                for (place, memory, assumed), result in zip(kept, self._tape.outputs_of(row, values, run), strict=True):
+                    if assumed is not None and not _is_of(result, assumed):
+                        self.misses += 1
+                        return None
                     if memory is None:
                         values[place] = result
                     elif result is not memory:
                         memory[...] = result
-            return {name: _copied(values[place]) for name, place in self._results}
+            return {name: self._result(values[place]) for name, place in self._results}
         except IndexError:  # of a compiled kernel: what rows raise names their place
             return None
         finally:
+            for place in self._passing:
+                self._values[place] = None
             self._lock.release()
+
+    def _result(self, value: Value) -> Value:
+        """What the caller may keep: a copy, but of what a step has just made, and that nothing is kept of."""
+        is_new = self._passing and isinstance(value, np.ndarray) and value.base is None and value.flags.writeable
+        return value if is_new and id(value) not in self._held else _copied(value)
 
 
 def replay_of(
-    tape: Tape, types: Mapping[str, TensorType], feeds: Mapping[str, Value], run: Run, memory: int = MOST_MEMORY
+    tape: Tape,
+    types: Mapping[str, TensorType],
+    feeds: Mapping[str, Value],
+    run: Run,
+    memory: int = MOST_MEMORY,
+    *,
+    fixed: Container[str] | None = None,
+    assumed: Container[str] = (),
 ) -> Replay | None:
     """The replay for inputs of the kind that these feeds are of; None where it would not pay.
 
     ``types`` are those that values always have for this kind, ``memory`` is how many bytes those may take that are
-    needed at a time. The steps run, and what they raise is raised.
+    needed at a time. The types of inputs that are not ``fixed`` change, and those of ``assumed`` values are looked at
+    in each run. The steps run, and what they raise is raised.
     """
     kernels = native()
-    inputs = {name: np.array(value, order="C") for name, value in feeds.items() if _is_plain(value)}
+    passed = [] if fixed is None else [name for name in feeds if name not in fixed]
+    inputs = {
+        name: np.array(value, order="C") for name, value in feeds.items() if name not in passed and _is_plain(value)
+    }
     fed = sum(each.nbytes for each in inputs.values())
     needed = _needed(tape, types)
     copied = fed + sum(_bytes_of(types[name]) for name in tape.plan.outputs if name in types)
-    if kernels is None or len(inputs) < len(feeds) or fed + needed > memory + tape.constant_bytes:
+    if kernels is None or len(inputs) + len(passed) < len(feeds) or fed + needed > memory + tape.constant_bytes:
         return None
     if copied > _MOST_COPIED * len(tape.rows):
         return None
-    builder = _Builder(tape, types, kernels, run, Arena(needed + needed // _SPARE))
+    builder = _Builder(tape, types, assumed, kernels, run, Arena(needed + needed // _SPARE))
+    for name in passed:
+        builder.values[tape.places[name]] = feeds[name]
     for name, own in inputs.items():
         builder.values[tape.places[name]] = own
     for row in tape.rows:
         builder.add(row)
-    return Replay(tape, inputs, builder.values, builder.entries()) if builder.stretches else None
+    return Replay(tape, inputs, passed, builder.values, builder.entries()) if builder.stretches else None
 
 
 class _Builder:
-    def __init__(self, tape: Tape, types: Mapping[str, TensorType], kernels: Any, run: Run, arena: Arena) -> None:
+    def __init__(
+        self,
+        tape: Tape,
+        types: Mapping[str, TensorType],
+        assumed: Container[str],
+        kernels: Any,
+        run: Run,
+        arena: Arena,
+    ) -> None:
         self.tape = tape
         self.types = types
+        self.assumed = assumed
         self.kernels = kernels
         self.run = run
         self.arena = arena
@@ -134,6 +186,7 @@ class _Builder:
     def _run(self, row: Row) -> None:
         step = row.step
         is_fixed = row.kernel is not None and all(name in self.types for name in (*step.inputs, *step.outputs) if name)
+        is_fixed = is_fixed and not any(name in self.assumed for name in step.outputs)
         if is_fixed and is_movement(row.kernel):
             outputs = self.tape.outputs_of(row, self.values, self.run)
             given = [self.values[place] for place in row.inputs]
@@ -183,15 +236,16 @@ class _Builder:
     def entries(self) -> list[_Entry]:
         """What a run does."""
         return [
-            _Entry(None, each, tuple((place, self._kept(place)) for place in each.outputs))
+            _Entry(None, each, tuple(map(self._kept, each.outputs, each.step.outputs)))
             if isinstance(each, Row)
             else _Entry(each.run, None, ())
             for each in self._steps
         ]
 
-    def _kept(self, place: int) -> Tensor | None:
+    def _kept(self, place: int, name: str) -> _Kept:
         value = self.values[place]
-        return value if place in self._pinned and isinstance(value, np.ndarray) else None
+        memory = value if place in self._pinned and isinstance(value, np.ndarray) else None
+        return _Kept(place, memory, self.types[name] if name in self.assumed else None)
 
 
 def _is_all(first: Any, second: Any, before: tuple[Value, ...], outputs: tuple[Value, ...]) -> bool:
@@ -225,6 +279,10 @@ def _is_all(first: Any, second: Any, before: tuple[Value, ...], outputs: tuple[V
         )
         for was, value in zip(before, outputs, strict=True)
     )
+
+
+def _is_of(result: Value, kind: TensorType) -> bool:
+    return type(result) is np.ndarray and result.dtype == kind.dtype and result.shape == kind.shape
 
 
 def _lies_as(one: Tensor, other: Tensor) -> bool:

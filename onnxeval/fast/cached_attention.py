@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast._checks import contiguous, is_float32, is_plain
 from onnxeval.fast.engine import native
@@ -86,7 +87,7 @@ def cached(attributes: Mapping[str, Any]) -> Cached | None:
             angles, positions = (None, None), None
         if bias is not None and not _broadcasts(bias, (batch, heads, time, tokens)):
             return None
-        result = np.empty((batch, time, heads * size), np.float32)
+        result = empty((batch, time, heads * size), np.float32)
         present = [allocate((batch, groups, max(tokens, rows), size), result.dtype) for _ in range(2)]
         kernels.attend_cached(
             *[None if x is None else contiguous(x) for x in (query, key, value, past_key, past_value)],

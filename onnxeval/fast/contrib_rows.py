@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,8 +14,15 @@ from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import FLOAT32, TYPES, contiguous, is_float32
 from onnxeval.fast.activations import Activation, Kind
 from onnxeval.fast.engine import native
+from onnxeval.fast.rows import suits
+from onnxeval.ops._axes import normalise_axis
 from onnxeval.ops.contrib.gelu import bias_gelu, fast_gelu, gelu, quick_gelu
-from onnxeval.ops.contrib.layer_norm import skip_layer_normalization, skip_simplified_layer_normalization
+from onnxeval.ops.contrib.layer_norm import (
+    layer_normalization,
+    simplified_layer_normalization,
+    skip_layer_normalization,
+    skip_simplified_layer_normalization,
+)
 from onnxeval.registry import Kernel
 
 #: Its number in arrays.h.
@@ -36,9 +44,6 @@ def _skip(readable: Kernel, *, centred: bool) -> _Bind:
     """What binds the normalisation of a sum, ``centred`` at its mean or by the root mean square alone."""
 
     def bind(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
-        kernels = native()
-        assert kernels is not None
-
         @replayable
         def rows(x: Tensor, skip: Tensor, gamma: Tensor, *rest: Tensor | None, epsilon: float = 1e-12) -> Any:
             beta, bias = rest if centred else (None, *rest)
@@ -50,16 +55,64 @@ def _skip(readable: Kernel, *, centred: bool) -> _Bind:
             total = _sum(x, skip)
             if bias is not None:
                 total = _sum(total, bias)
-            result = empty(x.shape, np.float32)
-            mean = empty((*x.shape[:-1], 1), np.float32)
-            inverse = np.empty_like(mean)
-            shift = None if beta is None else contiguous(beta)
-            kernels.layer_norm(total, contiguous(gamma), shift, result, mean, inverse, x.shape[-1], epsilon, centred)
-            return result, mean, inverse, total
+            return *_normalised(total, gamma, beta, -1, epsilon, centred=centred), total
 
         return rows
 
     return bind
+
+
+@replaces(layer_normalization, rounded=1)
+def bind_layer_normalization(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
+    """LayerNormalization of the standard's domain before the standard had one."""
+
+    @replayable
+    def rows(
+        x: Tensor,
+        scale: Tensor,
+        bias: Tensor | None = None,
+        *,
+        axis: int = -1,
+        epsilon: float = 1e-5,
+        stash_type: int = 1,
+    ) -> tuple[Tensor, ...]:
+        if not suits(x, scale, bias, axis, stash_type):
+            return layer_normalization(x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
+        return _normalised(x, scale, bias, axis, epsilon, centred=True)
+
+    return rows
+
+
+@replaces(simplified_layer_normalization, rounded=1)
+def bind_simplified_layer_normalization(_: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
+    """The same by the root mean square alone."""
+
+    @replayable
+    def rows(
+        x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+    ) -> tuple[Tensor, ...]:
+        if not suits(x, scale, None, axis, stash_type):
+            return simplified_layer_normalization(x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
+        y, _, inverse = _normalised(x, scale, None, axis, epsilon, centred=False)
+        return y, inverse
+
+    return rows
+
+
+def _normalised(
+    x: Tensor, scale: Tensor, shift: Tensor | None, axis: int, epsilon: float, *, centred: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(Y, mean, 1 / deviation) over ``axis`` and all after it."""
+    kernels = native()
+    assert kernels is not None
+    axis = normalise_axis(axis, x.ndim)
+    result = empty(x.shape, np.float32)
+    mean = empty((*x.shape[:axis], *(1,) * (x.ndim - axis)), np.float32)
+    inverse = np.empty_like(mean)
+    offset = None if shift is None else contiguous(shift)
+    length = math.prod(x.shape[axis:])
+    kernels.layer_norm(contiguous(x), contiguous(scale), offset, result, mean, inverse, length, epsilon, centred)
+    return result, mean, inverse
 
 
 replaces(skip_layer_normalization)(_skip(skip_layer_normalization, centred=True))

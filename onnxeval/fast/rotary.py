@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxeval.arena import empty
 from onnxeval.dtypes import Tensor
 from onnxeval.fast import replaces, replayable
 from onnxeval.fast._checks import contiguous, is_float32, is_plain
@@ -42,7 +43,7 @@ def turned(
         return None
     if positions is not None and not (is_plain(positions, _INT64) and positions.shape in ((batch, time), (1,))):
         return None
-    result: Tensor = np.empty(x.shape, np.float32)
+    result: Tensor = empty(x.shape, np.float32)
     given, out = (
         each if x.ndim == 4 else each.reshape(batch, time, heads, size).swapaxes(1, 2)
         for each in (contiguous(x), result)

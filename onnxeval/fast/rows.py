@@ -63,7 +63,7 @@ def bind_layer_normalization(_constants: Sequence[Tensor | None], _attributes: M
     def rows(
         x: Tensor, scale: Tensor, bias: Tensor | None, *, axis: int, epsilon: float, stash_type: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        if not _suits(x, scale, bias, axis, stash_type):
+        if not suits(x, scale, bias, axis, stash_type):
             return layer_normalization(x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type)
         axis = normalise_axis(axis, x.ndim)
         result = empty(x.shape, np.float32)
@@ -85,7 +85,7 @@ def bind_rms_normalization(_constants: Sequence[Tensor | None], _attributes: Map
 
     @replayable
     def rows(x: Tensor, scale: Tensor, *, axis: int, epsilon: float, stash_type: int) -> Tensor:
-        if not _suits(x, scale, None, axis, stash_type):
+        if not suits(x, scale, None, axis, stash_type):
             return rms_normalization(x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
         length = math.prod(x.shape[normalise_axis(axis, x.ndim) :])
         result = empty(x.shape, np.float32)
@@ -95,7 +95,7 @@ def bind_rms_normalization(_constants: Sequence[Tensor | None], _attributes: Map
     return rows
 
 
-def _suits(x: Tensor, scale: Tensor, shift: Tensor | None, axis: int, stash_type: int) -> bool:
+def suits(x: Tensor, scale: Tensor, shift: Tensor | None, axis: int, stash_type: int) -> bool:
     """Whether scale and shift are as long as a row, in the type in which all is computed."""
     if not is_float32(x) or not x.size or stash_type != _STASH or not -x.ndim <= axis < x.ndim:
         return False

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from fast.guarded import guarded
 from onnxeval.fast import is_replayable, replacement
 from onnxeval.ops.contrib.gelu import bias_gelu, fast_gelu, gelu, quick_gelu
-from onnxeval.ops.contrib.layer_norm import skip_layer_normalization, skip_simplified_layer_normalization
+from onnxeval.ops.contrib.layer_norm import (
+    layer_normalization,
+    simplified_layer_normalization,
+    skip_layer_normalization,
+    skip_simplified_layer_normalization,
+)
 
 WIDTHS = st.sampled_from([1, 2, 7, 8, 15, 16, 17, 33, 100, 257])
 
@@ -39,6 +44,30 @@ def test_normalisations_of_sums(tier, readable, data):
         assert result.dtype == np.float32
         assert result.shape == wanted.shape
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("readable", [layer_normalization, simplified_layer_normalization])
+@given(data=st.data())
+def test_normalisations_of_onnxruntime(tier, readable, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    shape = (*data.draw(st.sampled_from([(), (5,), (2, 3)])), data.draw(WIDTHS))
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    dtype = data.draw(st.sampled_from([np.float32, np.float32, np.float16]))
+    parameters = [guarded(rng.standard_normal(shape[axis:]).astype(dtype)) for _ in range(2)]
+    if readable is simplified_layer_normalization:
+        del parameters[1]
+    elif data.draw(st.booleans()):
+        parameters[1] = None
+    x = guarded(rng.standard_normal(shape).astype(dtype))
+    if data.draw(st.integers(0, 9)) == 0:
+        x.flat[-1] = np.nan
+    attributes = {"axis": axis, "epsilon": 1e-3, "stash_type": 1}
+    kernel = replacement(readable, [None] * (1 + len(parameters)), attributes)
+    assert is_replayable(kernel)
+    got, wanted = (each(x, *parameters, **attributes) for each in (kernel, readable))
+    for one, other in zip(got, wanted, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=2e-3 if dtype is np.float16 else 1e-4, atol=1e-4)
 
 
 def exact_gelu(x):
