@@ -106,7 +106,9 @@ def model_bytes(model: ModelProto, path: str | os.PathLike[str]) -> tuple[bytes,
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # onnx calls its text format experimental each time
             data = bytes(registry.get(file_format).serialize_proto(model))
-            again = model if file_format == _BINARY else onnx.load_model_from_string(data, file_format)
+            if file_format == _BINARY:
+                return data, []
+            again = onnx.load_model_from_string(data, file_format)
     except Exception as error:  # what the serialisers raise is theirs to choose
         reason = error.args[0] if error.args else ""
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(error)
