@@ -123,8 +123,14 @@ class Model:
                 self._refuse_unknown(names)
             with uncollected():
                 plan = self._compiler.compile(None if outputs is None else names, open_constants)
-                self._plans[key] = plan if reference else optimise(plan, Known(evaluate, fast_math=self.fast_math))
+                self._plans[key] = plan if reference else optimise(plan, self._known)
         return self._plans[key]
+
+    @cached_property
+    def _known(self) -> Known:
+        """What passes may rely on: `check_feeds` sees to the declared shapes."""
+        declared = {entry.name: entry.shape for entry in self.inputs if entry.shape is not None}
+        return Known(evaluate, fast_math=self.fast_math, declared=declared)
 
     def run(
         self,

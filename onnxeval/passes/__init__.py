@@ -14,6 +14,7 @@ from onnxeval.passes.bind_movements import bound_movement, is_movement
 from onnxeval.passes.drop_identities import drop_identities
 from onnxeval.passes.fold_affine import fold_affine
 from onnxeval.passes.fold_constants import fold_constants
+from onnxeval.passes.fold_shapes import fold_shapes
 from onnxeval.passes.fuse_chains import fuse_chains
 from onnxeval.passes.inline_branches import inline_branches
 from onnxeval.passes.lift_invariants import lift_invariants
@@ -38,7 +39,7 @@ __all__ = [
     "specialise",
 ]
 
-#: What makes other steps of steps, in a plan; after `fold_constants`, which looks inside sub-graphs itself.
+#: What makes other steps of steps, in a plan; after those that look inside sub-graphs themselves.
 REWRITES: tuple[Pass, ...] = (
     inline_branches,
     drop_identities,
@@ -53,6 +54,7 @@ PASSES: tuple[Pass, ...] = (
     recognise_quantized,
     lift_invariants,
     fold_constants,
+    fold_shapes,
     *REWRITES,
     fuse_chains,
     use_native,
@@ -64,7 +66,8 @@ PASSES: tuple[Pass, ...] = (
 def optimise(plan: Plan, known: Known) -> Plan:
     """The plan after every pass, with the sub-graphs and functions in it."""
     plan = lift_invariants(_throughout(plan, known, (recognise_quantized,)), known)
-    plan = _throughout(fold_constants(plan, known), known, REWRITES)
+    plan = fold_shapes(fold_constants(plan, known), known)
+    plan = _throughout(plan, known, REWRITES)
     plan = use_native(_throughout(plan, known, (fuse_chains,)), known)
     plan = prepare(plan, known)
     return _throughout(plan, known, (reuse_buffers,))

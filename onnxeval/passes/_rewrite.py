@@ -13,7 +13,7 @@ from onnxeval.dtypes import Tensor
 from onnxeval.plan import Plan, RepeatedBody, Step, TypedBody, with_releases
 from onnxeval.registry import DECIDED, STANDARD, signature_of
 from onnxeval.schema import find_schema, newest_opset
-from onnxeval.values import TensorType, Value
+from onnxeval.values import Dimension, TensorType, Value
 
 #: Runs a step on known values; None where it fails or would take too much, then it is left to the run.
 Evaluate: TypeAlias = Callable[[Step, Mapping[str, Value]], tuple[Value, ...] | None]
@@ -23,12 +23,14 @@ Evaluate: TypeAlias = Callable[[Step, Mapping[str, Value]], tuple[Value, ...] | 
 class Known:
     """What passes may rely on beside the plan: ``types`` are exact, those of values of the plan and of its inputs.
 
-    With ``fast_math`` they may use kernels that are less exact.
+    ``declared`` are shapes that all feeds are checked for: sizes of one name are the same. With ``fast_math`` they may
+    use kernels that are less exact.
     """
 
     evaluate: Evaluate
     types: Mapping[str, TensorType] = field(default_factory=dict)
     fast_math: bool = False
+    declared: Mapping[str, tuple[Dimension, ...]] = field(default_factory=dict)
 
     def type_of(self, name: str, constants: Mapping[str, Tensor]) -> TensorType | None:
         """The type and shape that a value is certain to have; None where it is not."""
