@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from onnxeval.dtypes import Tensor
 from onnxeval.passes._rewrite import Known, is_compiled, locals_within, op_type, rebuilt, renamed, standard_step
 from onnxeval.passes.fold_constants import fold_constants
 from onnxeval.plan import Plan, Step
+from onnxeval.schema import slot_at
+from onnxeval.values import type_string
 
 
 def inline_branches(plan: Plan, known: Known) -> Plan:
@@ -20,13 +19,13 @@ def inline_branches(plan: Plan, known: Known) -> Plan:
 
 
 def _inlined(plan: Plan) -> Plan:
-    if not any(_branch(step, plan.constants) is not None for step in plan.steps if step.subgraphs):
+    if not any(_branch(step, plan) is not None for step in plan.steps if step.subgraphs):
         return plan
     taken = {*plan.inputs, *plan.constants, *plan.captures, *(name for step in plan.steps for name in step.outputs)}
     constants = dict(plan.constants)
     steps: list[Step] = []
     for step in plan.steps:
-        branch = _branch(step, plan.constants)
+        branch = _branch(step, plan)
         if branch is None:
             steps.append(step)
             continue
@@ -51,12 +50,23 @@ def _inlined(plan: Plan) -> Plan:
     )
 
 
-def _branch(step: Step, constants: Mapping[str, Tensor]) -> Plan | None:
+def _branch(step: Step, plan: Plan) -> Plan | None:
     """The branch that a step takes every time; None where that is not known, or names inside it cannot change."""
+    constants = plan.constants
     if op_type(step) != "If" or step.inputs[0] not in constants or constants[step.inputs[0]].size != 1:
         return None
     branch = step.subgraphs["then_branch" if constants[step.inputs[0]].item() else "else_branch"]
-    return branch if isinstance(branch, Plan) and is_compiled(branch) else None
+    if not isinstance(branch, Plan) or not is_compiled(branch) or not _may_be_given(branch, step, plan):
+        return None
+    return branch
+
+
+def _may_be_given(branch: Plan, step: Step, plan: Plan) -> bool:
+    """Whether an If of this version may give what is declared of its results: else the run says that it may not."""
+    slot = None if step.schema is None else slot_at(step.schema.outputs, 0)
+    results = dict(zip(plan.outputs, plan.output_types, strict=True))
+    declared = [*branch.output_types, *(results.get(name) for name in step.outputs)]
+    return slot is not None and all("unknown" in name or name in slot.allowed for name in map(type_string, declared))
 
 
 def _free_name(name: str, taken: set[str]) -> str:

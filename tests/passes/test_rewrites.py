@@ -1,10 +1,11 @@
 """Branches, like results, and movements: what is rewritten, what stays, and that the numbers are the same."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import numpy_helper, parser
+from onnx import TensorProto, numpy_helper, parser
 from passes.plans import operators
 
 import onnxeval
@@ -86,6 +87,30 @@ class TestBranches:
             {"c": True},
         )
         same(loaded)
+
+    @pytest.mark.parametrize("is_declared", [True, False])
+    def test_what_the_version_may_not_give_stays(self, is_declared):
+        """Add-14 takes bfloat16, If-13 does not give it."""
+        body = "y = If (c) <then_branch = t () => (float a) { a = Add (x, x) }, "
+        body += "else_branch = e () => (float b) { b = Neg (x) }>"
+        for kind, fits in ((TensorProto.BFLOAT16, False), (TensorProto.FLOAT, True)):
+            loaded = model(body, {"c": True}, inputs="float[2] x")
+            proto = loaded.proto
+            proto.opset_import[0].version = 14
+            for declared in (proto.graph.input[0], proto.graph.output[0]):
+                declared.type.tensor_type.elem_type = kind
+            for attribute in proto.graph.node[0].attribute:
+                attribute.g.output[0].ClearField("type")
+                if is_declared:
+                    attribute.g.output[0].type.tensor_type.elem_type = kind
+            loaded = onnxeval.load(proto)
+            feeds = {"x": np.ones(2, ml_dtypes.bfloat16 if kind == TensorProto.BFLOAT16 else np.float32)}
+            if fits:
+                same(loaded, feeds)
+                continue
+            for reference in (True, False):
+                with pytest.raises(onnxeval.NodeError, match="If-13: the output"):
+                    loaded.run(feeds, reference=reference)
 
     def test_an_open_condition_stays(self):
         loaded = model(self.BRANCHES.format(last="x"), inputs="float[2,3,4] x, bool c")
