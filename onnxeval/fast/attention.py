@@ -20,8 +20,9 @@ from onnxeval.ops.math.softmax import softmax
 from onnxeval.ops.nn.attention import attention, attention_without_padding
 from onnxeval.registry import Kernel
 
-#: What a query gets that sees no key, as attention.h numbers it: NaN, zeros, and zeros also where weights are NaN.
-UNSEEN_NAN, UNSEEN_ZERO, NAN_ZERO = range(3)
+#: What a query gets that has no weights, as attention.h numbers it: NaN; zeros; zeros where no key is to be seen, else
+#: NaN; and zeros also where weights are NaN.
+UNSEEN_NAN, UNSEEN_ZERO, HIDDEN_ZERO, NAN_ZERO = range(4)
 
 _BOOL = np.dtype(bool)
 
@@ -187,7 +188,7 @@ def _attention(
         v,
         mask,
         scale=1 / math.sqrt(q.shape[3] or 1) if scale is None else scale,
-        unseen=UNSEEN_ZERO,
+        unseen=HIDDEN_ZERO,
         lengths=None if lengths is None else contiguous(lengths),
         softcap=softcap,
         offset=offset,

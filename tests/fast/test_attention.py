@@ -132,6 +132,67 @@ def test_attention_of_grouped_heads(tier, version, data):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=least)
 
 
+def spoilt(data, rng, x):
+    """Some elements of an array made infinite or no number, in its place."""
+    if data.draw(st.booleans()):
+        places = rng.integers(0, x.size, data.draw(st.sampled_from([1, 1, 3, x.size])))
+        x.flat[places] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf]))
+
+
+def assert_as_finite(got, wanted):
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_spelled_out_attention_of_what_is_not_finite(tier, data):
+    """As by the operators: weights that are no numbers may become zeros, but zero times infinity is none."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    queries, keys = data.draw(st.sampled_from([1, 5, 17])), data.draw(st.sampled_from([1, 6, 140]))
+    q, k, v = (rng.integers(-2, 3, (2, n, 8)).astype(np.float32) for n in (queries, keys, keys))
+    mask = mask_for(data, rng, (queries, keys), np.float32) if data.draw(st.booleans()) else None
+    if mask is not None and data.draw(st.booleans()):
+        mask = np.broadcast_to(mask, (queries, keys)).copy()
+        mask[0] = -np.inf
+    for x in (q, k, v):
+        spoilt(data, rng, x)
+    guards = data.draw(st.booleans())
+    with np.errstate(all="ignore"):
+        scores = q @ k.swapaxes(-1, -2) * np.float32(0.5) + (0 if mask is None else mask)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = weights / weights.sum(-1, keepdims=True)
+        wanted = (np.where(np.isnan(weights), 0, weights) if guards else weights) @ v
+        inputs, attributes = [q, k.swapaxes(-1, -2), v, mask], {"scale": 0.5, "nan_to_zero": guards}
+        assert_as_finite(replacement(attend, [None] * 4, attributes)(*inputs, **attributes), wanted)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_attention_of_what_is_not_finite(tier, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    batch, group, queries, keys = (data.draw(st.sampled_from(n)) for n in ([1, 2], [1, 3], [1, 5, 17], [1, 6, 140]))
+    q, k, v = (
+        rng.integers(-2, 3, (batch, *shape)).astype(np.float32)
+        for shape in ((2 * group, queries, 8), (2, keys, 8), (2, keys, 8))
+    )
+    for x in (q, k, v):
+        spoilt(data, rng, x)
+    mask, lengths = None, None
+    if data.draw(st.booleans()):
+        kind = data.draw(st.sampled_from([np.float32, np.bool_]))
+        mask = np.atleast_1d(mask_for(data, rng, (batch, 2 * group, queries, keys), kind))
+    if data.draw(st.booleans()) and (mask is None or mask.shape[-1] == keys):
+        lengths = rng.integers(0, keys + 1, batch)
+    attributes = {"is_causal": data.draw(st.integers(0, 1)), "kv_num_heads": None, "q_num_heads": None}
+    attributes |= {"qk_matmul_output_mode": 0, "scale": 0.25, "softcap": 0.0, "softmax_precision": None, "n_outputs": 1}
+    attributes |= {f"{side}_window_size": data.draw(st.sampled_from([-1, -1, 0, 3])) for side in ("left", "right")}
+    inputs = [q, k, v, mask, None, None, lengths]
+    with np.errstate(all="ignore"):
+        wanted = attention(*inputs, **attributes)[0]
+        assert_as_finite(replacement(attention, [None] * 7, attributes)(*inputs, **attributes)[0], wanted)
+
+
 def test_scores_and_their_rounding_are_for_the_readable_kernel(kernels):
     usual = {"softmax_precision": None, "n_outputs": 1}
     assert replacement(attention, [None] * 7, usual) is not None

@@ -124,7 +124,7 @@ def test_attention_over_a_plain_cache_is_one_call(tier, data):
     rows = n_past + chosen(0, queries, queries + 4)
     past = [normal(batch, groups, rows, size) for _ in range(2)] if n_past else [None, None]
     for x in (q, k, v, *past):
-        if x is not None and chosen(*[False] * 9, True):
+        if x is not None and chosen(False, False, False, True):
             x.flat[rng.integers(0, x.size, 2)] = chosen(np.nan, np.inf, -np.inf)
     ends = rng.integers(1, total + 1, batch) if batch > 1 else np.array([chosen(total, max(1, total - 1))])
     last = guarded((ends - 1).astype(np.int32).reshape(chosen((batch,), (batch, 1))))

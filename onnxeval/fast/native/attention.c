@@ -92,6 +92,7 @@ INLINE float finish_scores(const Block *b, long row, long key, long from, long t
     const Vector scale = all(a->scale), cap = all(a->softcap), inverse = all(a->softcap != 0 ? 1 / a->softcap : 0);
     const float *bias = b->bias ? b->bias + row * a->bias_query + key * a->bias_key : NULL;
     const uint8_t *mask = b->mask ? b->mask + row * a->mask_query + key * a->mask_key : NULL;
+    const int adds = a->unseen == HIDDEN_ZERO;
     Vector top = all(-INFINITY);
     for (long j = from / LANES * LANES; j < to; j += LANES) {
         Vector s = load(scores + j) * scale;
@@ -106,9 +107,10 @@ INLINE float finish_scores(const Block *b, long row, long key, long from, long t
         if (mask && whole && a->mask_key == 1) {
             Bytes given;
             memcpy(&given, mask + j, sizeof given);
-            s = choose(__builtin_convertvector(given, Integers) != 0, s, all(-INFINITY));
+            s = choose(__builtin_convertvector(given, Integers) != 0, s, adds ? s + all(-INFINITY) : all(-INFINITY));
         } else if (mask) {
-            for (long lane = first; lane < last; lane++) s[lane] = mask[(j + lane) * a->mask_key] ? s[lane] : -INFINITY;
+            for (long lane = first; lane < last; lane++)
+                if (!mask[(j + lane) * a->mask_key]) s[lane] = adds ? s[lane] - INFINITY : -INFINITY;
         }
         if (!whole)
             for (long lane = 0; lane < LANES; lane++) s[lane] = lane >= first && lane < last ? s[lane] : -INFINITY;
@@ -172,6 +174,26 @@ static void add_values(const Block *b, long key, long keys, int first) {
     }
 }
 
+/* Whether a key is hidden from a query by neither window nor mask. */
+static int sees_any(const Block *b, long row) {
+    const Attention *a = b->a;
+    long low, high;
+    seen(b, row, &low, &high);
+    for (long key = low; key < high; key++) {
+        const int masked = b->mask && !b->mask[row * a->mask_query + key * a->mask_key];
+        if (!masked && !(b->bias && b->bias[row * a->bias_query + key * a->bias_key] == -INFINITY)) return 1;
+    }
+    return 0;
+}
+
+/* No weights at all: zeros, but NaN where a value is not finite. */
+static void weigh_by_zero(const Block *b, float *y) {
+    const Attention *a = b->a;
+    memset(y, 0, (size_t)a->value_size * sizeof(float));
+    for (long key = 0; key < a->keys; key++)
+        for (long i = 0; i < a->value_size; i++) y[i] += 0 * b->v[key * a->v_row + i];
+}
+
 static void run_block(const Block *b) {
     const Attention *a = b->a;
     long begin, end, low, high;
@@ -195,9 +217,12 @@ static void run_block(const Block *b) {
     for (long row = 0; row < b->rows; row++) {
         float *y = b->y + row * a->y_row;
         const float *sums = b->sums + row * a->value_size, total = end > begin ? b->totals[row] : 0;
-        const int blank = (a->unseen != UNSEEN_NAN && total == 0) || (a->unseen == NAN_ZERO && total != total);
-        if (blank || end <= begin)
-            for (long i = 0; i < a->value_size; i++) y[i] = blank ? 0 : NAN;
+        const int is_nan = total != total && (a->unseen == NAN_ZERO || a->unseen == HIDDEN_ZERO);
+        const int blank = (is_nan || (total == 0 && a->unseen != UNSEEN_NAN)) && (a->unseen != HIDDEN_ZERO || !sees_any(b, row));
+        if (blank)
+            weigh_by_zero(b, y);
+        else if (end <= begin)
+            for (long i = 0; i < a->value_size; i++) y[i] = NAN;
         else
             for (long i = 0; i < a->value_size; i++) y[i] = sums[i] / total;
     }

@@ -5,8 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a query gets that sees no key, or for whose weights there is no number. */
-typedef enum { UNSEEN_NAN, UNSEEN_ZERO, NAN_ZERO } Unseen;
+/* What a query gets for whose weights there is no number: none, as all scores may be minus infinity, or another. Zeros are
+   weights, of what may not be finite. */
+typedef enum {
+    UNSEEN_NAN,
+    UNSEEN_ZERO, /* of none */
+    HIDDEN_ZERO, /* where all keys are hidden, which adds minus infinity to what may be no number */
+    NAN_ZERO,
+} Unseen;
 
 /* softmax(scale q k^T, capped, + bias, where the mask is not 0) v, of (batch, heads, queries, ...) and (batch, kv_heads, keys,
    ...): heads in a row share those of k and v. Strides count elements; the last axis of q, v and y lies in order. */
@@ -20,7 +26,7 @@ typedef struct {
     const uint8_t *mask;
     ptrdiff_t mask_batch, mask_head, mask_query, mask_key;
     const int64_t *lengths; /* of each item of the batch: how many keys are no padding, 0 to `keys` */
-    const int64_t *starts;  /* of each item: the key that query 0 stands beside; NULL where the offset tells */
+    const int64_t *starts;  /* of each item: the key that query 0 stands beside, zeros lie behind its length; or NULL */
     /* Query i stands beside key offset + i * step, counted from the end of the keys where there are lengths: it sees so many
        keys to the left and to the right of that, -1 for all. */
     long offset, step, left, right;

@@ -1,5 +1,6 @@
 #include "bindings.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -8,12 +9,85 @@ typedef struct {
     Attention attention;
 } AttendCall;
 
+/* The keys of an item that a query may see: from *low to *high. */
+static void window_of(const Attention *a, long item, long query, long *low, long *high) {
+    const long length = a->lengths ? (long)a->lengths[item] : a->keys;
+    const long start = a->starts ? (long)a->starts[item] : a->offset + (a->lengths ? length : 0), place = start + query * a->step;
+    *low = a->left < 0 || place < a->left ? 0 : place - a->left;
+    *high = a->right < 0 || place + a->right + 1 > length ? length : place + a->right + 1;
+}
+
+static int hides_any(const Attention *a) {
+    if (a->left < 0 && a->right < 0 && !a->lengths) return 0;
+    for (long item = 0; item < a->batch; item++) {
+        long low, high;
+        window_of(a, item, 0, &low, &high);
+        if (high < a->keys) return 1;
+        window_of(a, item, a->queries - 1, &low, &high);
+        if (low > 0) return 1;
+    }
+    return 0;
+}
+
+static int is_finite(const float *x, long count) {
+    int32_t found = 0;
+    for (long i = 0; i < count; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        found |= -((bits & 0x7F800000) == 0x7F800000);
+    }
+    return !found;
+}
+
+/* The same of rows (items, heads, rows, size). */
+static int are_finite(const float *x, const long *shape, ptrdiff_t batch, ptrdiff_t head, ptrdiff_t row, ptrdiff_t element) {
+    for (long place = 0; place < shape[0] * shape[1] * shape[2]; place++) {
+        const float *first = x + place / shape[2] / shape[1] * batch + place / shape[2] % shape[1] * head + place % shape[2] * row;
+        const long steps = element == 1 ? 1 : shape[3];
+        for (long i = 0; i < steps; i++)
+            if (!is_finite(first + i * element, shape[3] / steps)) return 0;
+    }
+    return 1;
+}
+
+/* Whether what is hidden adds nothing: no weights times values, nothing to minus infinity where scores get that. */
+static int may_skip(const Attention *a) {
+    const long items = a->v_batch ? a->batch : 1;
+    if (!are_finite(a->v, (long[]){items, a->kv_heads, a->keys, a->value_size}, a->v_batch, a->v_head, a->v_row, 1)) return 0;
+    return a->unseen != HIDDEN_ZERO ||
+           (are_finite(a->k, (long[]){items, a->kv_heads, a->keys, a->size}, a->k_batch, a->k_head, a->k_row, a->k_step) &&
+            are_finite(a->q, (long[]){a->batch, a->heads, a->queries, a->size}, a->q_batch, a->q_head, a->q_row, 1));
+}
+
+int attend_all(const Kernels *kernels, const Attention *given, int hides) {
+    if (!hides || may_skip(given)) return kernels->attend(given);
+    Attention a = *given;
+    const long heads = given->mask && given->mask_head ? a.heads : 1;
+    uint8_t *mask = calloc((size_t)a.batch * (size_t)heads * (size_t)a.queries + 1, (size_t)a.keys);
+    if (!mask) return -1;
+    uint8_t *seen = mask;
+    for (long i = 0; i < a.batch * heads * a.queries; i++, seen += a.keys) {
+        const long query = i % a.queries, head = i / a.queries % heads, item = i / a.queries / heads;
+        const ptrdiff_t at = item * given->mask_batch + head * given->mask_head + query * given->mask_query;
+        long low, high;
+        window_of(given, item, query, &low, &high);
+        for (long key = low; key < high; key++) seen[key] = given->mask ? given->mask[at + key * given->mask_key] : 1;
+    }
+    a.mask = mask;
+    a.mask_key = 1, a.mask_query = a.keys, a.mask_head = heads > 1 ? a.queries * a.keys : 0, a.mask_batch = heads * a.queries * a.keys;
+    if (!a.starts) a.lengths = NULL; /* else there are zeros behind them, and maybe nothing to add to their scores */
+    a.left = a.right = -1;
+    const int status = kernels->attend(&a);
+    free(mask);
+    return status;
+}
+
 static int perform_attend(Call *call) {
     const AttendCall *c = (AttendCall *)call;
     const Attention *a = &c->attention;
     for (long item = 0; a->lengths && item < a->batch; item++)
         if (a->lengths[item] < 0 || a->lengths[item] > a->keys) return 1;
-    return c->kernels->attend(&c->attention);
+    return attend_all(c->kernels, a, hides_any(a));
 }
 
 /* An array (batch, heads, rows, size), whose last axis lies in order where it must. */

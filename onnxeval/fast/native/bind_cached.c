@@ -1,7 +1,6 @@
 /* Attention over a cache that takes in the new keys and values first. */
 #include "bindings.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,36 +83,6 @@ static int turn(const CachedCall *c) {
     return 0;
 }
 
-/* Whether every value is a finite number: then what is not looked at may be left out of sums of products. */
-static int is_finite(const float *x, long count) {
-    int32_t found = 0;
-    for (long i = 0; i < count; i++) {
-        int32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        found |= -((bits & 0x7F800000) == 0x7F800000);
-    }
-    return !found;
-}
-
-/* Lets hidden keys have weights, of zero. -1 where there is not enough memory. */
-static int look_at_all(const CachedCall *c, Attention *a, uint8_t **mask) {
-    const size_t count = (size_t)a->batch * (size_t)a->queries * (size_t)a->keys;
-    uint8_t *seen = *mask = malloc(count + 1);
-    if (!seen) return -1;
-    for (long item = 0; item < a->batch; item++)
-        for (long i = 0; i < a->queries; i++) {
-            const int64_t place = c->starts[item] + i;
-            for (long key = 0; key < a->keys; key++)
-                *seen++ = (!c->causal || key <= place) && (c->window < 1 || key > place - c->window);
-        }
-    a->mask = *mask;
-    a->mask_batch = a->queries * a->keys;
-    a->mask_query = a->keys;
-    a->mask_key = 1;
-    a->left = a->right = -1;
-    return 0;
-}
-
 static int perform_cached(Call *call) {
     CachedCall *c = (CachedCall *)call;
     Attention a = c->attention;
@@ -124,13 +93,9 @@ static int perform_cached(Call *call) {
     else
         pool_run(keep_task, c, rows);
     if (c->cosines && turn(c)) return 1;
-    uint8_t *mask = NULL;
-    const int hides = (c->causal && a.queries > 1) || c->window > 0;
-    if (hides && !is_finite(c->present[1], rows / 2 * a.keys * a.size) && look_at_all(c, &a, &mask)) return -1;
+    const int hides = (c->causal && a.queries > 1) || c->window > 0; /* behind the last token are zeros */
     fold_heads(&a);
-    const int status = c->kernels->attend(&a);
-    free(mask);
-    return status;
+    return attend_all(c->kernels, &a, hides);
 }
 
 /* An array of axes of these sizes, or NULL where there is none. -1 with an exception. */

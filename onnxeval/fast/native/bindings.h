@@ -73,6 +73,9 @@ int take_activation(PyObject *const *arguments, Activation *);
 int take_mask(Buffers *, PyObject *, long keys, Attention *);
 /* A single query of several heads that share keys: these heads are the queries then. */
 void fold_heads(Attention *);
+/* Where the window or the lengths hide keys, nothing times what is not finite is looked at all the same. 0, or -1 where there is
+   not enough memory. */
+int attend_all(const Kernels *, const Attention *, int hides);
 int expect_arguments(Py_ssize_t given, Py_ssize_t expected, const char *function);
 
 /* A right factor of many products, packed once. */
