@@ -237,6 +237,16 @@ def pool(
     left: int,
     /,
 ) -> None: ...
+def search_maxima(
+    x: Tensor,
+    out: Tensor,
+    places: Tensor,
+    of_first: tuple[int, int, int, int],
+    of_second: tuple[int, int, int, int],
+    of_third: tuple[int, int, int, int],
+    by_columns: bool,
+    /,
+) -> None: ...
 def run_chain(
     out: Tensor, operands: tuple[Tensor, ...], instructions: bytes, layouts: Tensor, rows: int, length: int, /
 ) -> None: ...

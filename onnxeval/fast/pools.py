@@ -47,9 +47,9 @@ _ONE = np.ones(1, np.float32)
 
 @replaces(max_pool)
 def bind_max_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> Kernel | None:
-    """MaxPool that nobody asks for the places of the maxima."""
+    """MaxPool, of float32 alone where the places of the maxima are asked for."""
     if attributes.get("n_outputs", 1) > 1:
-        return None
+        return _with_places(attributes)
 
     def counted(windows: Sequence[Windows]) -> None:
         check_seen(windows)
@@ -60,6 +60,40 @@ def bind_max_pool(_: Sequence[Tensor | None], attributes: Mapping[str, Any]) -> 
     def pool(x: Tensor, *, allocate: Allocate, **given: Any) -> Any:
         result = pooled(x, allocate)
         return max_pool(x, allocate=allocate, **given) if result is None else result
+
+    return pool
+
+
+def _with_places(attributes: Mapping[str, Any]) -> Kernel | None:
+    """MaxPool that tells where the maxima are."""
+    kernels = native()
+    assert kernels is not None
+    options = {name: attributes[name] for name in _OF_WINDOWS if name in attributes}
+    kernel_shape, order = attributes["kernel_shape"], attributes.get("storage_order", 0)
+    if order not in (0, 1):
+        return None
+
+    def found(x: Tensor, allocate: Allocate) -> tuple[Tensor, Tensor] | None:
+        if not is_float32(x) or x.ndim not in (3, 4, 5) or not x.size or len(kernel_shape) != x.ndim - 2:
+            return None
+        windows = windows_of(x.shape[2:], kernel_shape, **options)
+        if any(max(w.kernel * w.dilation, w.begin, w.stride) > _MOST or w.number < 1 for w in windows):
+            return None
+        check_seen(windows)
+        shape = (*x.shape[:2], *(w.number for w in windows))
+        maxima, places = allocate(shape, x.dtype), allocate(shape, np.dtype(np.int64))
+        missing = 3 - len(windows)
+        axes = [(1, 1, 1, 0)] * missing + [(w.kernel, w.stride, w.dilation, w.begin) for w in windows]
+        planes = math.prod(x.shape[:2])
+        sizes, numbers = ((planes, *(1,) * missing, *each[2:]) for each in (x.shape, shape))
+        results = (each.reshape(numbers) for each in (maxima, places))
+        kernels.search_maxima(contiguous(x).reshape(sizes), *results, axes[0], axes[1], axes[2], order == 1)
+        return maxima, places
+
+    @replayable
+    def pool(x: Tensor, *, allocate: Allocate, **given: Any) -> Any:
+        results = found(x, allocate)
+        return max_pool(x, allocate=allocate, **given) if results is None else results
 
     return pool
 

@@ -229,6 +229,55 @@ static int take_pool(Pooling *call, PyObject *const *arguments) {
     return 0;
 }
 
+typedef struct {
+    Call call;
+    Maxima maxima;
+} MaximaCall;
+
+static int perform_maxima(Call *call) {
+    search_maxima(&((MaximaCall *)call)->maxima);
+    return 0;
+}
+
+static int take_maxima(MaximaCall *c, PyObject *const *arguments) {
+    Buffers *held = &c->call.held;
+    Maxima *m = &c->maxima;
+    const Py_buffer *x = take(held, arguments[0], "f", 0, "x");
+    const Py_buffer *out = x ? take(held, arguments[1], "f", WRITTEN, "out") : NULL;
+    const Py_buffer *places = out ? take(held, arguments[2], "l", WRITTEN, "the places") : NULL;
+    if (!places) return -1;
+    int fits = x->ndim == 4 && out->ndim == 4 && places->ndim == 4 && x->shape[0] == out->shape[0];
+    for (int axis = 0; fits && axis < 4; axis++) fits = places->shape[axis] == out->shape[axis];
+    for (int axis = 0; fits && axis < 3; axis++) {
+        WindowAxis *windows = &m->axes[axis];
+        windows->size = (long)x->shape[axis + 1];
+        windows->windows = (long)out->shape[axis + 1];
+        if (!PyArg_ParseTuple(arguments[3 + axis], "llll", &windows->taps, &windows->stride, &windows->dilation, &windows->begin))
+            return -1;
+        fits = windows->taps > 0 && windows->stride > 0 && windows->dilation > 0 && windows->begin >= 0 && windows->taps <= INT32_MAX &&
+               windows->stride <= INT32_MAX && windows->dilation <= INT32_MAX && windows->begin <= INT32_MAX;
+    }
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "x, the windows, out and the places do not fit together");
+        return -1;
+    }
+    m->planes = (long)x->shape[0];
+    m->x = x->buf;
+    m->y = out->buf;
+    m->places = places->buf;
+    m->by_columns = PyObject_IsTrue(arguments[6]);
+    return 0;
+}
+
+/* search_maxima(x, out, places, of_first, of_second, of_third, by_columns): of four axes, of the last three of which are told taps,
+   stride, dilation and the padding before */
+PyObject *py_search_maxima(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {
+    if (expect_arguments(given, 7, "search_maxima")) return NULL;
+    MaximaCall *c = BEGIN(MaximaCall, perform_maxima);
+    if (!c) return NULL;
+    return take_maxima(c, arguments) ? abandon(&c->call) : conclude(&c->call);
+}
+
 /* pool(x, out, row_counts, column_counts, taps_y, taps_x, stride_y, stride_x, dilation_y, dilation_x, top, left): x and out of
    four axes; the maximum where there are no counts */
 PyObject *py_pool(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given) {

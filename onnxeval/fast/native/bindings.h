@@ -126,6 +126,7 @@ PyObject *py_mean_of_bytes(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_quantized_lstm(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_layer(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_pool(PyObject *, PyObject *const *, Py_ssize_t);
+PyObject *py_search_maxima(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_run_chain(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_activate(PyObject *, PyObject *const *, Py_ssize_t);
 PyObject *py_softmax(PyObject *, PyObject *const *, Py_ssize_t);

@@ -128,6 +128,24 @@ typedef struct {
     const float *row_counts, *column_counts; /* NULL for the maximum */
 } Pool;
 
+/* Windows along one axis: tap t of window o is at o * stride + t * dilation - begin. */
+typedef struct {
+    long size, windows, taps, stride, dilation, begin;
+} WindowAxis;
+
+/* The greatest element of each window of (planes, size, size, size), the first of equal ones, NaN before all, and where it is in
+   the whole of x: each plane counted by rows or by columns. A window that sees nothing has the place before its plane. */
+typedef struct {
+    long planes;
+    WindowAxis axes[3];
+    int by_columns;
+    const float *x;
+    float *y;
+    int64_t *places;
+} Maxima;
+
+void search_maxima(const Maxima *);
+
 /* Softmax, log-softmax and normalisations of `rows` rows of `n` elements each. */
 typedef struct {
     long rows, n;

@@ -83,6 +83,7 @@ static PyMethodDef methods[] = {
     {"quantized_lstm", FAST(py_quantized_lstm)},
     {"run_layer", FAST(py_run_layer)},
     {"pool", FAST(py_pool)},
+    {"search_maxima", FAST(py_search_maxima)},
     {"run_chain", FAST(py_run_chain)},
     {"activate", FAST(py_activate)},
     {"softmax", FAST(py_softmax)},
