@@ -19,7 +19,7 @@ from onnxeval.executor import evaluate, execute, run_step
 from onnxeval.growing import Fed, Growing, Pattern, common_pattern, fits
 from onnxeval.limits import Run
 from onnxeval.observe import unobserved
-from onnxeval.passes import Known, specialise
+from onnxeval.passes import Known, decided_by_types, specialise
 from onnxeval.plan import Plan, Step
 from onnxeval.replay import MOST_MEMORY, Replay, replay_of
 from onnxeval.tape import Tape
@@ -32,8 +32,8 @@ _KEPT = 8
 #: Likewise of a sub-graph.
 _KEPT_OF_BODIES = 4
 
-#: After so many new kinds in a row, as those of a cache that grows, one is not watched before it comes again. Likewise
-#: of calls of a sub-graph, of which none was like the one before.
+#: After so many more new kinds than others, as those of a cache that grows, none is watched. Likewise of calls of a
+#: sub-graph, of which none was like the one before.
 _MOST_CHANGES = 16
 #: Calls like the one before it that are not worth adapting to: a branch is taken once a run.
 _FEWEST_REPEATS = 3
@@ -70,9 +70,10 @@ class Adaptive:
         self._kept = kept
         self._by_types = by_types
         self._kinds: dict[Kind, _Kind] = {}
-        self._changes = 0  # new kinds since one came again
+        self._changes = 0  # how many more kinds were new than came again
         self._last: Pattern | None = None  # what was fed before
         self._growing: dict[Pattern, Growing] = {}
+        self._tapes: dict[Kind, Tape] = {}  # of the plan as it is, by the element types of inputs
         self._run = Run()  # of making replays, which takes no random numbers from a run, and of unseeded ones
         self._lock = Lock()  # several threads may run one model
 
@@ -85,9 +86,11 @@ class Adaptive:
                 results = growing.execute(feeds, run)
                 if results is not None:
                     return self._owned(growing.plan, results)
-            if self._changes > _MOST_CHANGES:
-                return execute(self._repeating(self._general), feeds, run)
-            return self._watch(kind, watched, feeds, run)
+            if self._changes <= _MOST_CHANGES:
+                return self._watch(kind, watched, feeds, run)
+            if run.observe is not unobserved:
+                return execute(self._general, feeds, run)
+            return self._tape_for(feeds).execute(feeds, run)
         if run.observe is not unobserved:
             return self._owned(watched.plan, execute(watched.plan, feeds, run))
         if not watched.is_replayed:
@@ -113,11 +116,27 @@ class Adaptive:
         with np.errstate(all="ignore"):
             return replay.execute(feeds, self._run)
 
+    def _tape_for(self, feeds: Mapping[str, Value]) -> Tape:
+        """The plan with nothing left to look up for inputs of these element types, whatever their shapes are."""
+        key = tuple([(name, x.dtype if type(x) is np.ndarray else type(x)) for name, x in feeds.items()])
+        with self._lock:
+            if key not in self._tapes:
+                plan = self._repeating(self._general)
+                typed = {name for name, value in {**plan.constants, **feeds}.items() if type(value) is np.ndarray}
+                for step in plan.steps:
+                    if decided_by_types(step, typed):
+                        typed.update(filter(None, step.outputs))
+                if len(self._tapes) >= self._kept:
+                    del self._tapes[next(iter(self._tapes))]
+                self._tapes[key] = Tape(plan, {}, typed)
+            return self._tapes[key]
+
     def _watched(self, kind: Kind) -> _Kind:
         """What is known for this kind, and the plan that follows from it."""
         with self._lock:
             watched = self._kinds.pop(kind, None)
-            self._changes = self._changes + 1 if watched is None else 0
+            change = 1 if watched is None else -1
+            self._changes = min(max(0, self._changes + change), 2 * _MOST_CHANGES)
             if watched is None:
                 watched = _Kind(self._general)
                 if len(self._kinds) >= self._kept:

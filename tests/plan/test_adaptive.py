@@ -167,6 +167,30 @@ def test_one_element_of_an_axis(index, axis):
     same(single, {"x": np.arange(3, dtype=np.float32)})
 
 
+def test_shapes_that_are_mostly_new_are_not_watched():
+    """They run from a list of places by element types alone, until one shape comes again and again."""
+    loaded = model(
+        "z = Shape (x) h = Reshape (x, minus) k = Relu (h) y = Reshape (k, z)",
+        "float[A,B] x",
+        constants={"minus": np.array([-1])},
+    )
+
+    def run(rows):
+        x = np.arange(-2.0, 2 * rows - 2, dtype=np.float32).reshape(rows, 2)
+        np.testing.assert_array_equal(loaded.run({"x": x})["y"], x.clip(0))
+
+    for place in range(60):
+        run(place + 2 if place % 4 else 1)
+    (found,) = loaded._adaptives.values()
+    assert len(found._tapes) == 1
+    assert not any(watched.types for watched in found._kinds.values() if watched.times == 1)
+    for _ in range(40):
+        run(7)
+    assert list(found._kinds.values())[-1].tape is not None
+    with pytest.raises(onnxeval.OnnxEvalError):
+        loaded.run({"x": np.zeros(3, np.float32)})
+
+
 LOOP = """y, s = Loop (n, , x) <body = b (int64 i, bool c, float[N] a) => (bool d, float[N] e, float[M] r) {{
     d = Identity (c) z = Shape (a) t = Gather (z, zero) u = Unsqueeze (t, zeros) f = Cast <to = 1> (i)
     g = Mul (a, f) h = Reshape (g, u) k = Sin (h) {more} }}>"""
