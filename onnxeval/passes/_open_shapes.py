@@ -279,12 +279,13 @@ def _pooled_whole(view: View) -> Shapes:
     return None if x is None or len(x) < 3 else [(*x[:2], *(1,) * (len(x) - 2))]
 
 
-def _recurrent(view: View) -> Shapes:
+def _recurrent(view: View, hidden: int = 2) -> Shapes:
+    """``hidden`` is the axis of the third input that is as long as a state."""
     x, r = view.shape(0), view.shape(2)
     if x is None or r is None or len(x) != 3 or len(r) != 3 or view.attributes.get("layout", 0):
         return None
-    last = (r[0], x[1], r[2])
-    return [(x[0], r[0], x[1], r[2]), last, last]
+    last = (r[0], x[1], r[hidden])
+    return [(x[0], *last), last, last]
 
 
 def _normalised(view: View) -> Shapes:
@@ -372,7 +373,7 @@ RULES: dict[str, Callable[[View], Shapes]] = {
     "Gather": _gathered,
     "GatherElements": lambda view: [view.shape(1)],
     "GatherND": _gathered_slices,
-    "com.microsoft.DynamicQuantizeLSTM": _recurrent,
+    "com.microsoft.DynamicQuantizeLSTM": lambda view: _recurrent(view, 1),
     "com.microsoft.DynamicQuantizeMatMul": _product,
     "com.microsoft.MatMulIntegerToFloat": _product,
     "Gemm": _gemm,

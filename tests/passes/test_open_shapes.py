@@ -212,3 +212,60 @@ def test_a_step_that_may_fail_stays_though_only_its_shape_is_read():
     for reference in (True, False):
         with pytest.raises(onnxeval.NodeError, match="broadcast"):
             model.run({"x": np.zeros((3, 5, 3), np.float32)}, reference=reference)
+
+
+def contrib(operator):
+    """A node of com.microsoft, with constants for all inputs but the first, and that."""
+    rng = np.random.default_rng(0)
+
+    def codes(*shape):
+        return rng.integers(0, 255, shape).astype(np.uint8)
+
+    scale, zero = np.float32(0.1), np.uint8(3)
+    if operator == "DynamicQuantizeLSTM":
+        constants = {
+            "w": codes(2, 5, 24),
+            "r": codes(2, 6, 24),
+            "b": None,
+            "lengths": None,
+            "h": None,
+            "c": None,
+            "p": None,
+            "w_scale": np.full(2, scale),
+            "w_zero": np.full(2, zero),
+            "r_scale": np.full(2, scale),
+            "r_zero": np.full(2, zero),
+        }
+        attributes = {"direction": "bidirectional", "hidden_size": 6}
+        return constants, attributes, rng.standard_normal((4, 3, 5)).astype(np.float32), 3
+    if operator == "DynamicQuantizeMatMul":
+        constants = {"w": codes(5, 7), "w_scale": scale, "w_zero": zero}
+        return constants, {}, rng.standard_normal((2, 3, 5)).astype(np.float32), 1
+    constants = {"w": codes(5, 7), "x_scale": scale, "w_scale": scale, "x_zero": zero, "w_zero": zero}
+    return constants, {}, codes(2, 3, 5), 1
+
+
+@pytest.mark.parametrize("operator", ["DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"])
+def test_operators_of_onnxruntime(operator):
+    constants, attributes, x, count = contrib(operator)
+    outputs = [f"y{place}" for place in range(count)]
+    inputs = ["x", *(name if value is not None else "" for name, value in constants.items())]
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    graph = helper.make_graph(
+        [helper.make_node(operator, inputs, outputs, domain="com.microsoft", **attributes)],
+        "g",
+        [helper.make_tensor_value_info("x", kind, None)],
+        [helper.make_tensor_value_info(name, 1, None) for name in outputs],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items() if value is not None],
+    )
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    model = onnxeval.load(helper.make_model(graph, opset_imports=imports, ir_version=9))
+    (step,) = model.plan(reference=True).steps
+    facts = Facts({"x": tuple([Symbol() for _ in x.shape])}, {})
+    sizes = dict(zip(facts.shapes["x"], x.shape, strict=True))
+    for name, value in constants.items():
+        if value is not None:
+            facts.add_constant(name, np.asarray(value))
+    facts.follow(step)
+    assert facts.shapes.keys() >= {*outputs}
+    assert_facts_hold(facts, {"x": x, **model.run({"x": x})}, sizes)
