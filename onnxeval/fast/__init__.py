@@ -79,7 +79,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "onnxeval.ops.reduction.arg": ("reductions",),
     "onnxeval.ops.reduction.reduce": ("reductions",),
     "onnxeval.ops.tensor.cast": ("conversions",),
-    "onnxeval.ops.tensor.choose": ("conversions",),
+    "onnxeval.ops.tensor.choose": ("conversions", "maps"),
     "onnxeval.ops.tensor.concat_split": ("moves",),
     "onnxeval.ops.tensor.gather": ("picks",),
     "onnxeval.ops.tensor.pad": ("pads",),

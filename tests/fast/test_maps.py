@@ -12,7 +12,7 @@ from onnxeval.dtypes import ELEMENT_TYPES
 from onnxeval.fast import replacement
 from onnxeval.ops.logical.boolean import logical_not
 from onnxeval.ops.tensor.cast import cast
-from onnxeval.ops.tensor.choose import where
+from onnxeval.ops.tensor.choose import one_hot, where
 from onnxeval.registry import STANDARD, OpKey
 
 ARITHMETIC = [("Add", 14), ("Sub", 14), ("Mul", 14), ("Div", 14), ("Max", 13), ("Min", 13)]
@@ -53,6 +53,46 @@ def test_two_operands(tier, data):
         compare(kernel_of(name, version), [a, b], {}, within={"rtol": 0})
         return
     compare(kernel_of(name, version), [a, b], {})
+
+
+@pytest.mark.parametrize(("name", "version"), COMPARISONS)
+@pytest.mark.parametrize("half", [np.float16, bfloat16], ids=lambda dtype: dtype.__name__)
+def test_comparisons_of_16_bit_floats(tier, rng, half, name, version):
+    every = rng.integers(0, 1 << 16, 5000).astype(np.uint16).view(half)  # subnormal ones, infinities, NaNs
+    odd = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1, -1], np.float32).astype(half)
+    compare(
+        kernel_of(name, version), [guarded(every), guarded(np.where(rng.random(5000) < 0.5, every, every[::-1]))], {}
+    )
+    compare(kernel_of(name, version), [odd[:, np.newaxis], odd], {})
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_one_hot(tier, data):
+    shape, depth = data.draw(shapes()), data.draw(st.integers(1, 9))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    indices = guarded(rng.integers(-12, 12, shape))
+    values = drawn(data, data.draw(st.sampled_from([np.float32, np.int64, np.bool_, bfloat16, np.uint8])), (2,))
+    depth = np.array(depth, data.draw(st.sampled_from([np.int64, np.int32, np.float32])))
+    attributes = {"axis": data.draw(st.integers(-len(shape) - 1, len(shape)))}
+    inputs = [indices, depth.reshape(data.draw(st.sampled_from([(), (1,)]))), values]
+    wanted = one_hot(*inputs, **attributes, allocate=np.empty)
+    kernel = replacement(one_hot, [None] * 3, attributes)
+    got = kernel(*inputs, **attributes, allocate=lambda shape, dtype: guarded(np.zeros(shape, dtype)))
+    assert got.dtype == wanted.dtype
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_one_hot_of_what_does_not_fit(kernels):
+    kernel = replacement(one_hot, [None] * 3, {"axis": -1})
+    one, two = np.zeros((2, 2), np.int64), np.ones(2, np.float32)
+    for inputs, axis in (
+        ([one, np.array(-1), two], -1),
+        ([one, np.array(3), two[:1]], -1),
+        ([one, np.array(3), two], 3),
+    ):
+        with pytest.raises(ValueError, match=r"depth|expected \[2\]|axis"):
+            kernel(*inputs, axis=axis, allocate=np.empty)
 
 
 def test_long_rows_and_many_short_ones(tier, rng):

@@ -126,6 +126,18 @@ TO_HALF(bfloat16)
 HALF_ARITHMETIC(float16)
 HALF_ARITHMETIC(bfloat16)
 
+#define COMPARED(name, kind) \
+    static void name##_##kind(char *y, const char *const *x, long n) { \
+        float a[BUFFER], b[BUFFER]; \
+        const char *const wide[] = {(const char *)a, (const char *)b}; \
+        widen_##kind(a, (const uint16_t *)x[0], n); \
+        widen_##kind(b, (const uint16_t *)x[1], n); \
+        name##_float32(y, wide, n); \
+    }
+#define HALF_COMPARISONS(kind) COMPARED(equal, kind) COMPARED(below, kind) COMPARED(at_most, kind)
+HALF_COMPARISONS(float16)
+HALF_COMPARISONS(bfloat16)
+
 /* What converts each type to each other; of what is not there the readable kernel takes care. */
 static const Loop conversions[TYPES][TYPES] = {
     [FLOAT32] = {[FLOAT64] = float32_to_float64, [INT8] = float32_to_int8, [UINT8] = float32_to_uint8,
@@ -157,9 +169,9 @@ static const Loop functions[MAPPINGS][TYPES] = {
     [MAP_DIVIDE] = {[FLOAT32] = divide_float32, [FLOAT64] = divide_float64, OF_HALVES(divide)},
     [MAP_GREATER] = {OF_NUMBERS(greater), OF_HALVES(greater)},
     [MAP_LESS] = {OF_NUMBERS(less), OF_HALVES(less)},
-    [MAP_EQUAL] = {OF_ALL(equal)},
-    [MAP_BELOW] = {OF_ALL(below)},
-    [MAP_AT_MOST] = {OF_ALL(at_most)},
+    [MAP_EQUAL] = {OF_ALL(equal), OF_HALVES(equal)},
+    [MAP_BELOW] = {OF_ALL(below), OF_HALVES(below)},
+    [MAP_AT_MOST] = {OF_ALL(at_most), OF_HALVES(at_most)},
     [MAP_AND] = {[BOOL] = both},
     [MAP_OR] = {[BOOL] = either},
     [MAP_XOR] = {[BOOL] = one_of_both},
