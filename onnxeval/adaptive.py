@@ -32,6 +32,9 @@ _KEPT = 8
 #: Likewise of a sub-graph.
 _KEPT_OF_BODIES = 4
 
+#: Of a sub-graph that came so often, and has so many steps of their own, more is assumed than shapes decide.
+_FEWEST_CALLS, _FEWEST_STEPS = 8, 4
+
 #: After so many more new kinds than others, as those of a cache that grows, none is watched. Likewise of calls of a
 #: sub-graph, of which none was like the one before.
 _MOST_CHANGES = 16
@@ -55,6 +58,7 @@ class _Kind(Watched):
     replay: Replay | None = None  # where that pays
     is_replayed: bool = False  # whether it was tried to make one
     times: int = 0  # that it came
+    assuming: Growing | None = None  # of a sub-graph: what also relies on types that numbers decide
 
 
 class Adaptive:
@@ -96,12 +100,31 @@ class Adaptive:
         if not watched.is_replayed:
             watched.replay = replay_of(watched.tape, watched.types, feeds, self._run, self._memory)
             watched.is_replayed = True
+        results = self._by_assumption(watched, feeds, run)
+        if results is not None:
+            return results
         if watched.replay is None:
             results = None
         else:
             run.count(watched.plan)
             results = watched.replay.execute(feeds, run)
         return self._owned(watched.plan, watched.tape.execute(feeds, run)) if results is None else results
+
+    def _by_assumption(self, watched: _Kind, feeds: Mapping[str, Value], run: Run) -> dict[str, Value] | None:
+        """Every output of a loop's body, which also relies on types that numbers decide; None where that is no gain."""
+        steps = 0 if watched.replay is None else watched.replay.steps
+        if not self._by_types or steps < _FEWEST_STEPS or watched.times < _FEWEST_CALLS:
+            return None
+        if watched.assuming is None:
+            fed = self._fed(feeds)
+            if fed is None:
+                return None
+            watched.assuming = Growing(fed, self._general, self._memory, self._repeating)
+        growing = watched.assuming
+        results = growing.execute(feeds, run)
+        if growing.is_ready and growing.steps >= steps:
+            growing.is_useful = False
+        return None if results is None else self._owned(growing.plan, results)
 
     def replayed(self, kind: Kind, feeds: Mapping[str, Value]) -> dict[str, Value] | None:
         """The same where nothing but a replay is left to do, whose results are like those before; else None."""

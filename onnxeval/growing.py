@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from onnxeval.dtypes import DType
+from onnxeval.dtypes import DType, Tensor
 from onnxeval.executor import evaluate, execute, run_step
 from onnxeval.limits import Run
 from onnxeval.passes import Known, decided_by_shapes, specialise
@@ -23,8 +23,11 @@ from onnxeval.tape import Tape
 from onnxeval.values import TensorType, Value
 from onnxeval.watching import Watched
 
-#: Runs in which something was not of the type that was assumed, before no more is assumed.
-_MOST_MISSES = 3
+#: Bytes of a value that shapes may be made of.
+_LARGEST_SHAPE = 1 << 10
+
+#: In how many runs something may be of another type than was assumed: a few, and one in so many, as when a loop ends.
+_MOST_MISSES, _RUNS_BETWEEN_MISSES = 3, 16
 
 
 class Fed(NamedTuple):
@@ -77,10 +80,10 @@ class Growing:
         self._memory = memory
         self._repeating = repeating
         self._watched = Watched(plan)
-        self._before: dict[str, TensorType] | None = None  # types of all values in a run before
-        self._types: dict[str, TensorType] | None = None  # those known and assumed, once nothing more is to be won
-        self._assumed: frozenset[str] = frozenset()
+        self._before: _Seen | None = None  # what a run before showed
+        self._assumed: _Assumed | None = None  # once nothing more is to be won
         self._replay: Replay | None = None
+        self._runs = 0
         self._run = Run()
         self._lock = Lock()
         #: Whether there is anything to be had of it.
@@ -92,45 +95,52 @@ class Growing:
         return self._replay is not None and self.is_useful
 
     @property
+    def steps(self) -> int:
+        """How many steps of their own a replay has."""
+        return 0 if self._replay is None else self._replay.steps
+
+    @property
     def plan(self) -> Plan:
-        return self._watched.plan
+        return self._watched.plan if self._assumed is None else self._assumed.plan
 
     def execute(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value] | None:
         """Every output of the plan, by name, in its order; None where the general plan is to run."""
         if not self.is_useful:
             return None
-        if self._types is None:
+        if self._assumed is None:
             return self._watch(feeds, run)
         with self._lock:
             if self._replay is None and self.is_useful:
-                watched = self._watched
-                tape = Tape(self._repeating(watched.plan), self._types, watched.typed)
-                self._replay = replay_of(
-                    tape, self._types, feeds, self._run, self._memory, fixed=self._fixed, assumed=self._assumed
-                )
+                self._replay = self._made(self._assumed, feeds)
                 self.is_useful = self._replay is not None
         if self._replay is None:
             return None
         results = self._replay.execute(feeds, run)
+        self._runs += 1
         if results is not None:
-            run.count(self._watched.plan)
-        self.is_useful = self._replay.misses <= _MOST_MISSES
+            run.count(self.plan)
+        self.is_useful = self._replay.misses <= _MOST_MISSES + self._runs // _RUNS_BETWEEN_MISSES
         return results
+
+    def _made(self, assumed: _Assumed, feeds: Mapping[str, Value]) -> Replay | None:
+        typed = self._watched.typed | assumed.types.keys()
+        tape = Tape(self._repeating(assumed.plan), assumed.types, typed)
+        return replay_of(tape, assumed.types, feeds, self._run, self._memory, fixed=self._fixed, assumed=assumed.guards)
 
     def _watch(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
         watched = self._watched
         perform = run.observe(run_step)
         noted = replace(watched, types=dict(watched.types), values=dict(watched.values), typed=set(watched.typed))
-        seen: dict[str, TensorType] = {}
+        seen = _Seen({}, {})
 
         def noting(step: Step, values: Mapping[str, Value], run: Run) -> tuple[Value, ...]:
             outputs = perform(step, values, run)
             noted.note(step, outputs)
-            seen.update(
-                (name, TensorType(value.dtype, value.shape))
-                for name, value in zip(step.outputs, outputs, strict=True)
-                if name and isinstance(value, np.ndarray)
-            )
+            for name, value in zip(step.outputs, outputs, strict=True):
+                if name and isinstance(value, np.ndarray):
+                    seen.types[name] = TensorType(value.dtype, value.shape)
+                    if value.nbytes <= _LARGEST_SHAPE and value.dtype.kind in "ib":
+                        seen.numbers[name] = value.copy()
             return outputs
 
         for name, value in watched.plan.constants.items():
@@ -150,7 +160,7 @@ class Growing:
                 self._take_in(noted, seen)
         return results
 
-    def _take_in(self, noted: Watched, seen: dict[str, TensorType]) -> None:
+    def _take_in(self, noted: Watched, seen: _Seen) -> None:
         """What one run showed: the second one says what does not change."""
         if self._before is None:
             self._before, self._watched = seen, noted
@@ -160,23 +170,54 @@ class Growing:
             self._before, self._watched = None, replace(noted, plan=plan)
             return
         self._watched = noted
-        self._types, self._assumed = _assumed(noted, self._before, seen)
+        self._assumed = _assumed(noted, self._before, seen)
 
 
-def _assumed(
-    watched: Watched, before: Mapping[str, TensorType], seen: Mapping[str, TensorType]
-) -> tuple[dict[str, TensorType], frozenset[str]]:
-    """The types of values that do not change, and which of them do not follow from those before."""
-    types, assumed = dict(watched.types), set()
-    if any(step.subgraphs or "rng" in step.injected for step in watched.plan.steps):  # it could not run once more
-        return types, frozenset()
-    for step in watched.plan.steps:
-        follows = decided_by_shapes(step, watched.values, types)[1]
+class _Seen(NamedTuple):
+    """What one run showed: the types of all values, and copies of small ones that shapes may be made of."""
+
+    types: dict[str, TensorType]
+    numbers: dict[str, Tensor]
+
+
+class _Assumed(NamedTuple):
+    """A plan that is right where each of the ``guards`` is of its type, which makes all ``types`` known."""
+
+    plan: Plan
+    types: Mapping[str, TensorType]
+    guards: frozenset[str]
+
+
+def _assumed(watched: Watched, before: _Seen, seen: _Seen) -> _Assumed:
+    """What follows where values that were of one type twice are of it always."""
+    plan, types, values = watched.plan, dict(watched.types), dict(watched.values)
+    guards: set[str] = set()
+    if _draws(plan):  # it could not run once more
+        return _Assumed(plan, types, frozenset())
+    for step in plan.steps:
+        values_follow, types_follow = decided_by_shapes(step, values, types)
         for name in step.outputs:
-            kind = seen.get(name)
-            if name in types or kind is None or before.get(name) != kind:
+            kind = seen.types.get(name)
+            if kind is None or before.types.get(name) != kind:
                 continue
-            types[name] = kind
-            if not follows:
-                assumed.add(name)
-    return types, frozenset(assumed)
+            if name not in types:
+                types[name] = kind
+                if not types_follow:
+                    guards.add(name)
+            if values_follow and name in seen.numbers:
+                values.setdefault(name, seen.numbers[name])
+    # What a guard is looked at for may become constant: it stays all the same
+    kept = (*plan.outputs, *guards.difference(plan.outputs))
+    unknown = (None,) * (len(kept) - len(plan.outputs))
+    guarded = plan._replace(outputs=kept, output_types=(*plan.output_types, *unknown))
+    special = specialise(guarded, Known(evaluate, types), values)
+    special = special._replace(outputs=plan.outputs, output_types=plan.output_types)
+    return _Assumed(special, types, frozenset(guards))
+
+
+def _draws(plan: Plan) -> bool:
+    """Whether a plan draws random numbers, or may."""
+    return any(
+        "rng" in step.injected or any(not isinstance(body, Plan) or _draws(body) for body in step.subgraphs.values())
+        for step in plan.steps
+    )

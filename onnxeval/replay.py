@@ -67,6 +67,8 @@ class Replay:
         self._lock = Lock()
         #: How many runs made something that was not of the type that was assumed.
         self.misses = 0
+        #: How many steps are not part of a stretch.
+        self.steps = sum(entry.row is not None for entry in entries)
         #: Whether all is done by compiled kernels, which raise no floating-point warnings.
         self.is_compiled = all(entry.row is None for entry in entries)
         #: Whether results are always of the same types and shapes, and no step has steps inside it to account for.
@@ -190,7 +192,7 @@ class _Builder:
         if is_fixed and is_movement(row.kernel):
             outputs = self.tape.outputs_of(row, self.values, self.run)
             given = [self.values[place] for place in row.inputs]
-            if isinstance(outputs[0], np.ndarray) and any(_shares(outputs[0], each) for each in given):
+            if all(isinstance(made, np.ndarray) and any(_shares(made, each) for each in given) for made in outputs):
                 self._settle(row, outputs, None)
                 return
         if is_fixed and is_replayable(row.kernel):

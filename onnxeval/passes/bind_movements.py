@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from onnxeval.dtypes import Tensor
@@ -17,6 +18,8 @@ from onnxeval.values import TensorType
 
 def bound_movement(step: Step, constants: Mapping[str, Tensor], types: Mapping[str, TensorType]) -> Kernel | None:
     """What does the same for inputs of these types; None for steps that are no such movement."""
+    if op_type(step) == "Split":
+        return _split(step, types)
     source, result = types.get(step.inputs[0] if step.inputs else ""), types.get(step.outputs[0])
     if source is None or result is None or source.shape is None or result.shape is None or len(step.outputs) != 1:
         return None
@@ -53,6 +56,18 @@ def _reshape(shape: tuple[Any, ...]) -> Kernel:
 def _at(index: tuple[Any, ...]) -> Kernel:
     # The ellipsis keeps a single element an array
     return _movement(lambda x, *_, **__: x[*index, ...])
+
+
+def _split(step: Step, types: Mapping[str, TensorType]) -> Kernel | None:
+    shapes = [None if (kind := types.get(name)) is None else kind.shape for name in step.outputs]
+    axis = step.attributes.get("axis") or 0
+    sizes = [size for shape in shapes if shape and isinstance(size := shape[axis], int)]
+    if len(sizes) < len(shapes) or not sizes:
+        return None
+    before = (slice(None),) * (axis % len(shapes[0] or ()))
+    ends = [sum(sizes[:place]) for place in range(len(sizes) + 1)]
+    places = [(*before, slice(start, end)) for start, end in pairwise(ends)]
+    return _movement(lambda x, *_, **__: tuple([x[place] for place in places]))
 
 
 def _slice(step: Step, constants: Mapping[str, Tensor], rank: int) -> Kernel | None:

@@ -211,6 +211,69 @@ def test_bounds_of_a_run_hold():
         loaded.run(feeds, limits=onnxeval.Limits(steps=1))
 
 
+COUNTING = """
+    y, total = Loop (trips, , zeros, none) <body = b (int64 i, bool c, float[60,4] table, float[1] sum) =>
+        (bool d, float[60,4] next, float[1] added) {
+        at = Reshape (i, one) after = Add (at, one) row = Slice (table, at, after, axis) s = Shape (row)
+        v = Expand (half, s) w = Add (row, v) u = Exp (w) r = Range (i, last, step) q = ReduceSum (r)
+        f = Cast <to = 1> (q) g = Reshape (f, one) m = ReduceMax <keepdims = 0> (u) n = Reshape (m, one)
+        k = Mul (g, n) added = Add (sum, k) next = ScatterElements <axis = 0> (table, index, u)
+        d = Identity (c) }>
+"""
+
+
+def counting(rows: int) -> onnxeval.Model:
+    constants = {"one": np.array([1]), "axis": np.array([0]), "half": np.float32([[0.5]]), "step": np.array(1)}
+    constants |= {"zeros": np.zeros((60, 4), np.float32), "none": np.zeros(1, np.float32), "last": np.array(rows)}
+    constants["index"] = np.full((1, 4), 2)
+    return model(COUNTING, "int64 trips", "float y, float total", constants)
+
+
+def test_the_body_of_a_loop_with_a_counter():
+    """What is sliced is a row, and what is counted is shorter each time."""
+    loaded = counting(61)
+    for trips in (5, 60, 60, 20, 60):
+        feeds = {"trips": np.array(trips)}
+        wanted, got = loaded.run(feeds, reference=True), loaded.run(feeds)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(got[name], value, rtol=1e-5)
+
+
+ROWS = """
+    y = Loop (trips, , start) <body = b (int64 i, bool c, float[1,4] x) => (bool d, float[1,4] z) {
+        k = Mod (i, many) at = Reshape (k, one) after = Add (at, one) row = Slice (table, at, after, axis)
+        s = Shape (row) n = Gather (s, first) m = Cast <to = 1> (n) w = Add (row, x) u = Sigmoid (w) v = Mul (u, m)
+        e = Expand (u, s) f = Neg (e) g = Add (f, v) t = Tile (g, ones) p = Exp (t) z = Sin (p) d = Identity (c) }>
+"""
+
+
+@pytest.mark.parametrize("many", [5, 6])
+def test_what_numbers_decide_in_a_body_is_assumed_and_looked_at(many):
+    """With six places the last one lies outside the table of five rows: nothing is sliced, and nothing broadcasts."""
+    constants = {"one": np.array([1]), "axis": np.array([0]), "table": np.linspace(-1, 1, 20, dtype=np.float32)}
+    constants["table"] = constants["table"].reshape(5, 4)
+    constants |= {"many": np.array(many), "first": np.array(0), "start": np.ones((1, 4), np.float32)}
+    constants |= {"ones": np.array([1, 1])}
+    loaded = model(ROWS, "int64 trips", "float y", constants)
+    for trips in (5, 40, 40, 40, 7):
+        feeds = {"trips": np.array(trips)}
+        wanted, got = loaded.run(feeds, reference=True)["y"], loaded.run(feeds)["y"]
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-6)
+    if native() is None:
+        return
+    bodies = [
+        body
+        for adaptive in loaded._adaptives.values()
+        for kind in adaptive._kinds.values()
+        for step in (kind.tape.plan.steps if kind.tape else ())
+        for body in step.subgraphs.values()
+    ]
+    kinds = [kind for body in bodies for kind in body._adaptive._kinds.values()]
+    if many == 5:
+        assert any(kind.assuming is not None and kind.assuming.is_ready for kind in kinds)
+
+
 def fed(name="x", dtype=F32, shape=(2, 3), value=None):
     return Fed(name, dtype, shape, value)
 
