@@ -261,7 +261,9 @@ def _is_all(first: Any, second: Any, before: tuple[Value, ...], outputs: tuple[V
     written: list[tuple[int, int]] = []
 
     def is_written(low: int, high: int) -> bool:
-        return any(start <= low and high <= end for start, end in written)
+        for start, end in sorted(written):  # by one call, or parts of it by several
+            low = end if start <= low < end else low
+        return low >= high
 
     for one, two in zip(first, second, strict=True):
         if len(one) != len(two):

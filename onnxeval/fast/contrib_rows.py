@@ -31,7 +31,7 @@ _ADD = 0
 _Bind = Callable[[Sequence[Tensor | None], Mapping[str, Any]], Kernel]
 
 
-def _sum(one: Tensor, other: Tensor) -> Tensor:
+def sum_of(one: Tensor, other: Tensor) -> Tensor:
     """The sum of float32 that broadcasts into the first."""
     kernels = native()
     assert kernels is not None
@@ -52,9 +52,9 @@ def _skip(readable: Kernel, *, centred: bool) -> _Bind:
             vectors = [each for each in (gamma, beta, bias) if each is not None]
             if not fits or not all(is_float32(each) and each.shape == x.shape[-1:] for each in vectors):
                 return readable(x, skip, gamma, *rest, epsilon=epsilon)
-            total = _sum(x, skip)
+            total = sum_of(x, skip)
             if bias is not None:
-                total = _sum(total, bias)
+                total = sum_of(total, bias)
             return *_normalised(total, gamma, beta, -1, epsilon, centred=centred), total
 
         return rows
@@ -134,7 +134,7 @@ def _curve(readable: Kernel, activation_of: Callable[[Mapping[str, Any]], Activa
             if not fits:
                 return readable(x, *rest, **given)
             result = empty(x.shape, np.float32)
-            kernels.activate(contiguous(x) if bias is None else _sum(x, bias), result, *activation)
+            kernels.activate(contiguous(x) if bias is None else sum_of(x, bias), result, *activation)
             return result
 
         return curve

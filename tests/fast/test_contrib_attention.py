@@ -11,6 +11,7 @@ from onnxeval.fast import replacement
 from onnxeval.ops.contrib.attention import attention
 from onnxeval.ops.contrib.group_query_attention import group_query_attention
 from onnxeval.ops.contrib.multi_head_attention import multi_head_attention
+from onnxeval.replay import _is_all
 
 TYPES = [np.float32, np.float32, np.float16, ml_dtypes.bfloat16]
 
@@ -206,6 +207,37 @@ def test_attention_of_one_input(tier, data):
     attributes |= {"past_present_share_buffer": int(bool(room)), "n_outputs": 2 if value_size == size else 1}
     inputs = [x, weights, bias, mask, past, added, filled]
     assert_alike(attention, inputs, attributes, fixed=chosen((), (1,), (1, 2)))
+
+
+PLAIN = [(form, past, mask) for form in ("separate", "with bias") for past in (0, 5) for mask in (False, True)]
+
+
+@pytest.mark.parametrize(("form", "past", "mask"), PLAIN)
+def test_plain_forms_are_compiled_alone(tier, rng, form, past, mask):
+    """So that their calls can be performed again."""
+    normal = normals(rng, np.float32)
+    q, k, v = (guarded(normal(2, 3, 24)) for _ in range(3))
+    bias = normal(72) if form == "with bias" else None
+    hidden = (rng.random((2, 3 + past)) < 0.6).astype(np.int32) if mask else None
+    before = [normal(2, 3, past, 8) for _ in range(2)] if past else [None, None]
+    attributes = {"num_heads": 3, "n_outputs": 3}
+    inputs = [q, k, v, bias, hidden, normal(1, 3, 3, 3 + past), *before, None, None]
+    weights = normal(24, 72)
+    ones = [q, weights, bias, hidden, normal(2, 2, 3, past, 8) if past else None, inputs[5], None]
+    for readable, operands, fixed, how in (
+        (multi_head_attention, inputs, (), attributes),
+        (attention, ones, (1, 2), attributes | {"n_outputs": 2}),
+    ):
+        kernel = replacement(readable, [x if place in fixed else None for place, x in enumerate(operands)], how)
+        for _ in range(3):  # weights are packed
+            with tier.Recording() as first:
+                one = kernel(*operands, **how)
+        with tier.Recording() as second:
+            two = kernel(*operands, **how)
+        assert first.is_whole
+        assert second.is_whole
+        assert _is_all(first.spans(), second.spans(), one, two)
+        assert_alike(readable, operands, how, fixed)
 
 
 def test_scores_and_sinks_are_for_the_readable_kernel(kernels):
