@@ -307,8 +307,10 @@ def _has_one_type(value: Value) -> bool:
 
 
 def _copied(value: Value) -> Value:
-    """What the caller may keep."""
-    return value.copy() if type(value) is np.ndarray and not value.dtype.hasobject else value
+    """What the caller may keep: a sequence may hold values that keep their memory."""
+    if isinstance(value, Sequence):
+        return Sequence(map(_copied, value), value.element_type)
+    return value.copy() if _is_plain(value) else value
 
 
 def _needed(tape: Tape, types: Mapping[str, TensorType]) -> int:

@@ -99,6 +99,18 @@ def test_results_belong_to_the_caller():
     assert np.isfinite(loaded.run({"x": x})["y"]).all()
 
 
+def test_sequences_belong_to_the_caller():
+    proto = """<ir_version: 10, opset_import: ["" : 21]> g (float[N] x) => (seq(float[N]) y)
+               { a = Exp (x) b = Tanh (a) c = Neg (b) d = Relu (a) y = SequenceConstruct (a, c, d) }"""
+    loaded = onnxeval.load(parser.parse_model(proto))
+    feeds = [{"x": np.full(4, turn, np.float32)} for turn in range(SETTLED + 3)]
+    kept = [loaded.run(fed)["y"] for fed in feeds]
+    assert replays(loaded)
+    for fed, items in zip(feeds, kept, strict=True):
+        for item, wanted in zip(items, loaded.run(fed, reference=True)["y"], strict=True):
+            np.testing.assert_allclose(item, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize("layout", ["reversed", "transposed", "read-only"])
 def test_feeds_lie_in_memory_as_they_like(layout):
     loaded = chain()
