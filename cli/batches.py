@@ -288,18 +288,18 @@ def _place(save: str | None, outputs: Sequence[str]) -> Path:
     path = Path(save)
     if path.name == "*.npy":
         return path.parent
-    if path.suffix.lower() == ".npy" and not path.is_dir():
+    if path.suffix.lower() == ".npy" and not os.path.isdir(path):
         if len(outputs) != 1:
             raise OutputError(
                 f"{save}: a .npy file holds one value, there are {len(outputs)} outputs: {', '.join(outputs)}",
                 hint="choose one with --output, or save to a folder",
             )
-        if not path.parent.is_dir():
+        if not os.path.isdir(path.parent):
             raise OutputError(f"{save}: there is no folder {path.parent}")
         return path
-    if path.suffix and not save.endswith(("/", os.sep)) and not path.is_dir():
+    if path.suffix and not save.endswith(("/", os.sep)) and not os.path.isdir(path):
         raise OutputError(f"{save}: --each appends to .npy files alone", hint="save to a folder")
-    if path.exists() and not path.is_dir():
+    if os.path.exists(path) and not os.path.isdir(path):
         raise OutputError(f"{save} is a file, not a folder")
     return path
 
@@ -308,7 +308,7 @@ def _column(place: Path, name: str, count: int, first: Any) -> Column:
     from onnxeval.batches.results import Column
     from onnxeval.files.filenames import file_stem
 
-    is_file = place.suffix.lower() == ".npy" and not place.is_dir()
+    is_file = place.suffix.lower() == ".npy" and not os.path.isdir(place)
     return Column(place if is_file else place / f"{file_stem(name)}.npy", name, count, first)
 
 
@@ -317,7 +317,7 @@ def _results(place: Path, columns: list[Column], work: Work, fixed: Mapping[str,
 
     from onnxeval.batches.results import Results
 
-    is_file = place.suffix.lower() == ".npy" and not place.is_dir()
+    is_file = place.suffix.lower() == ".npy" and not os.path.isdir(place)
     journal = place.with_name(f".{place.name}{_JOURNAL}") if is_file else place / _JOURNAL
     with open(str(work.model), "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -126,11 +126,7 @@ def _lines(told: Mapping[str, Any]) -> Iterator[Line]:
 
 def refuse_same_file(model: str, target: str) -> None:
     """Raise OutputError where a model would be written over the one that it is made of."""
-    import os
+    from onnxeval.saving import is_same_file
 
-    try:
-        same = os.path.samefile(model, target)
-    except (OSError, ValueError):
-        return
-    if same:
+    if is_same_file(model, target):
         raise OutputError(f"{target} is the model itself", hint="write to another file")

@@ -11,7 +11,7 @@ from onnxeval.checks.mending import has_external_data, mend
 from onnxeval.errors import ModelError, OutputError
 from onnxeval.files.writing import whole_file
 from onnxeval.loader import parse_model
-from onnxeval.saving import model_bytes
+from onnxeval.saving import is_same_file, model_bytes
 
 from .screen import Line
 
@@ -34,7 +34,7 @@ def fix(model: str, target: str) -> Mended | None:
         loaded = parse_model(model)
     except ModelError:
         return None
-    same = _is_same_file(model, target)
+    same = is_same_file(model, target)
     if same and model != target:
         raise OutputError(f"{target} is the model itself", hint=f"write --fix {model} to replace it")
     if not same and has_external_data(loaded) and Path(model).absolute().parent != Path(target).absolute().parent:
@@ -50,18 +50,11 @@ def fix(model: str, target: str) -> Mended | None:
         raise OutputError(f"{target}: {error}") from error
     if losses:
         raise OutputError(f"{target}: {losses[0]}")
-    if Path(target).is_dir():
+    if os.path.isdir(target):
         raise OutputError(f"{target} is a folder")
     with whole_file(Path(target)) as partial:
         partial.write_bytes(data)
     return Mended(model, target, done)
-
-
-def _is_same_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except (OSError, ValueError):
-        return False
 
 
 def mended_lines(mended: Mended) -> Iterator[Line]:

@@ -57,12 +57,19 @@ class Files:
             raise ValueError(f"its data is in the file {location!r}, but the model does not come from a file")
         if os.path.isabs(location) or ".." in Path(location).parts or "\0" in location:
             raise ValueError(f"its external data location {location!r} leaves the model's folder")
-        resolved = (self.folders[0] / location).resolve()
-        if not any(resolved.is_relative_to(folder.resolve()) for folder in self.folders):
+        path = self.folders[0] / location
+        if not is_inside(path, self.folders):
             raise ValueError(f"its external data location {location!r} is a link out of the model's folder")
-        if not resolved.is_file():
+        resolved = Path(os.path.realpath(path))
+        if not os.path.isfile(resolved):
             raise ValueError(f"its external data file {location!r} is not there (looked in {self.folders[0]})")
         return resolved
+
+
+def is_inside(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether what a path leads to, links followed, lies in one of the folders; one that leads in a circle stays."""
+    resolved = Path(os.path.realpath(path))
+    return any(resolved.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
 def _number(entries: Mapping[str, str], key: str, default: int) -> int:

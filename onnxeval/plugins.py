@@ -7,6 +7,7 @@ its `onnxeval.op` decorators name.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -21,11 +22,11 @@ def load_file(path: str) -> None:
 
     Raises InputError where there is no such file and where running it fails.
     """
-    source = Path(path).resolve()
+    source = Path(os.path.realpath(path))
     name = f"onnxeval_ops_{source.stem}_{abs(hash(source)):x}"
     if name in sys.modules:
         return
-    if not source.is_file():
+    if not os.path.isfile(source):
         raise InputError(f"there is no file of operators {path}")
     spec = importlib.util.spec_from_file_location(name, source)
     if spec is None or spec.loader is None:

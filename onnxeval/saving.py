@@ -31,7 +31,7 @@ def save_model(model: ModelProto, path: str | os.PathLike[str], files: Files = N
     leaves what was there, where a file cannot be written, ModelError where the format cannot hold the model.
     """
     target = Path(path)
-    if target.is_dir():
+    if os.path.isdir(target):
         raise OutputError(f"{target} is a folder")
     tensors = list(tensors_of(model))
     beside = target.with_name(f"{target.name}.data")
@@ -53,8 +53,16 @@ def _refuse_own_data(tensors: Iterable[TensorProto], files: Files, targets: Iter
     outside = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
     places = [folder / location for location in outside for folder in files.folders]
     for target in targets:
-        if target.exists() and any(place.exists() and place.samefile(target) for place in places):
+        if any(is_same_file(place, target) for place in places):
             raise OutputError(f"{target} holds the model's own data", hint="write to another file")
+
+
+def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether both are there, and are one file."""
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
 
 
 def _save(model: ModelProto, target: Path) -> list[str]:

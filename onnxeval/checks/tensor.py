@@ -14,6 +14,7 @@ from onnx import TensorProto
 from onnxeval.checks.held import Tensor
 from onnxeval.checks.rules import Fault, Faults, rule
 from onnxeval.dtypes import BY_ELEMENT_TYPE, SUB_BYTE_BITS, name_of
+from onnxeval.external import is_inside
 
 _FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 #: The field for the elements of each type, where it is not int32_data.
@@ -237,11 +238,6 @@ def _escapes(location: str) -> bool:
     return os.path.isabs(location) or ".." in Path(location).parts or "\0" in location
 
 
-def _is_inside(path: Path, folders: tuple[Path, ...]) -> bool:
-    resolved = path.resolve()
-    return any(resolved.is_relative_to(folder.resolve()) for folder in folders)
-
-
 @rule("tensor/external-location", "error", Tensor)
 def external_location(tensor: Tensor) -> Faults:
     """External data has no location, or one outside the model's folder.
@@ -267,7 +263,7 @@ def external_location(tensor: Tensor) -> Faults:
         yield Fault(tensor.where, "its external data has no location")
     elif _escapes(location):
         yield Fault(tensor.where, f"its external data location {location!r} leaves the model's folder")
-    elif (path := _external_file(tensor)) is not None and not _is_inside(path, tensor.model.folders):
+    elif (path := _external_file(tensor)) is not None and not is_inside(path, tensor.model.folders):
         yield Fault(tensor.where, f"its external data location {location!r} is a link out of the model's folder")
 
 
@@ -290,7 +286,7 @@ def external_missing(tensor: Tensor) -> Faults:
         >>> w.external_data.add(key="location", value="weights.bin")
     """
     path = _external_file(tensor)
-    if path is not None and _is_inside(path, tensor.model.folders) and not os.path.isfile(path):
+    if path is not None and is_inside(path, tensor.model.folders) and not os.path.isfile(path):
         yield Fault(tensor.where, f"its external data file {path.name!r} is not there (looked in {path.parent})")
 
 
@@ -321,7 +317,7 @@ def external_range(tensor: Tensor) -> Faults:
     for key in wrong:
         yield Fault(tensor.where, f"its external data has the {key} {entries[key]!r}, expected a non-negative integer")
     path, count = _external_file(tensor), _count(tensor.proto)
-    if wrong or path is None or not _is_inside(path, tensor.model.folders) or not os.path.isfile(path):
+    if wrong or path is None or not is_inside(path, tensor.model.folders) or not os.path.isfile(path):
         return
     needed = 0 if count is None or tensor.proto.data_type not in BY_ELEMENT_TYPE else _bytes_needed(tensor.proto, count)
     end = int(entries.get("offset", "0")) + int(entries.get("length", needed))

@@ -31,10 +31,10 @@ def models_in(path: Path) -> Iterator[Path]:
 
     Raises InputError where nothing is there.
     """
-    if path.is_file():
+    if os.path.isfile(path):
         yield path
         return
-    if not path.is_dir():
+    if not os.path.isdir(path):
         raise InputError(f"{path}: there is no such file or folder")
     for folder, inner, files in os.walk(path):
         inner[:] = sorted(name for name in inner if not name.startswith("."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -126,7 +127,7 @@ def _values(model: Model) -> tuple[dict[str, None], dict[str, None]]:
 
 def _content(model: Model) -> str | bytes:
     """The path of the model's file, where that can be read again, or its bytes."""
-    if model.folders and Path(model.source).is_file():
+    if model.folders and os.path.isfile(model.source):
         return str(Path(model.source).absolute())
     return bytes(model.proto.SerializeToString())
 

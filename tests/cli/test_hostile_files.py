@@ -255,3 +255,52 @@ def test_pictures_without_pillow(shell, model, monkeypatch):
     assert result.exit_code == 9
     assert "pip install 'onnxeval[image]'" in result.stderr
     assert shell("run", model("relu"), "-i", "[[1, 2, 3]]", "--save", "y.png").exit_code == 9
+
+
+LONG = "n" * 300
+NO_PLACE = [
+    LONG,
+    f"{LONG}.onnx",
+    f"{LONG}.npy",
+    f"{LONG}/y.onnx",
+    "/d" * 3000 + "/x.onnx",
+    "circle.onnx",
+    "circle/x.npy",
+]
+
+
+@pytest.mark.parametrize("place", NO_PLACE)
+def test_paths_that_lead_nowhere(shell, model, place):
+    Path("circle.onnx").symlink_to("circle.onnx")
+    Path("circle").symlink_to("circle")
+    np.save("rows.npy", np.ones((2, 3), np.float32))
+    relu = model("relu")
+    before = {*Path.cwd().iterdir()}
+    commands = [
+        ("run", place),
+        ("run", relu, "-i", place),
+        ("run", relu, "--random", "--vs", place),
+        ("run", relu, "--random", "--expect", place),
+        ("run", relu, "--random", "--ops", place),
+        ("run", relu, "-i", "rows.npy", "--each", "--save", place),
+        ("extract", place, "--save", "q.onnx"),
+        ("convert", place, "q.onnx"),
+        ("convert", f"{place}:test_data_set_0", "q.npz"),
+        ("check", place),
+        ("inspect", place),
+        ("test", place),
+    ]
+    if not place.startswith("circle"):  # a link is replaced
+        commands += [
+            ("run", relu, "--random", "--save", place),
+            ("extract", relu, "--save", place),
+            ("convert", relu, place),
+            ("convert", "rows.npy", place),
+            ("check", relu, "--fix", place),
+        ]
+    for command in commands:
+        result = shell(*command)
+        told = result.stdout + result.stderr
+        assert result.exit_code in (2, 3, 5, 8) or command[:2] == ("test", place), (command[0], result.exit_code)
+        assert "Traceback" not in told
+        assert {*Path.cwd().iterdir()} == before, command[0]

@@ -137,6 +137,8 @@ def test_an_empty_file_holds_an_empty_tensor(tmp_path: Path) -> None:
         ("../secret.bin", {}, "leaves the model's folder"),
         ("/etc/hostname", {}, "leaves the model's folder"),
         ("link.bin", {}, "is a link out of the model's folder"),
+        ("circle.bin", {}, "is not there"),
+        ("n" * 300, {}, "is not there"),
     ],
 )
 def test_external_data_must_be_there_and_inside(
@@ -147,6 +149,7 @@ def test_external_data_must_be_there_and_inside(
     (folder / "data.bin").write_bytes(bytes(20))
     (tmp_path / "secret.bin").write_bytes(bytes(20))
     (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
+    (folder / "circle.bin").symlink_to("circle.bin")
     with pytest.raises(ModelError, match=message):
         array_from(external(location, **entries), Files([folder]))
 
