@@ -187,8 +187,9 @@ def _with_captures(body: Plan | TypedBody | RepeatedBody, new: Mapping[str, str]
     own = {name: new[name] for name in body.captures if name in new}
     if not own:
         return body
-    return body._replace(
-        captures=tuple(own.get(name, name) for name in body.captures),
+    other = body._replace(
+        captures=tuple(dict.fromkeys(own.get(name, name) for name in body.captures)),
         outputs=tuple(own.get(name, name) for name in body.outputs),
-        steps=tuple(renamed(step, own) for step in body.steps),
     )
+    # Two names may be one now, which lives as long as the longer-lived of them
+    return rebuilt(other, [renamed(step, own) for step in body.steps], body.constants)

@@ -88,6 +88,18 @@ def test_loops_inside_loops():
     check(model(text, outputs="float y, float v"), [1, 1])
 
 
+def test_bodies_inside_may_read_it_by_both_names():
+    text = """y, v = Loop (n, , x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] e, float[2] o) {
+        d = Identity (c) e = Identity (a)
+        r = Loop (n, , a) <body = k (int64 j, bool f, float[2] p) => (bool g, float[2] h) {
+            g = Identity (f) s = Mul (p, x) t = Mul (s, a) h = Add (t, x) }>
+        l = Cast <to = 9> (i)
+        q = If (l) <then_branch = t () => (float[2] t1) { t0 = Add (x, a) t1 = Mul (t0, a) },
+                    else_branch = o () => (float[2] t2) { t2 = Sub (a, x) }>
+        o = Add (r, q) }>"""
+    check(model(text, outputs="float y, float v"), [0, 1])
+
+
 def test_branches_inside_read_the_same():
     text = """y, v = Loop (n, , x, w) <body = b (int64 i, bool c, float[2] a, float[2,2] u) =>
         (bool d, float[2] e, float[2,2] u) {
