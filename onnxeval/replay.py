@@ -6,7 +6,7 @@ it is. Steps that run in NumPy run as ever, and their results are copied to wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -201,7 +201,8 @@ class _Builder:
                 first, before = self._recorded(row)
             with self.arena:
                 second, outputs = self._recorded(row)
-            if first.is_whole and second.is_whole and _is_all(first.spans(), second.spans(), before, outputs):
+            given = [self.values[place] for place in row.inputs]
+            if first.is_whole and second.is_whole and _is_all(first.spans(), second.spans(), before, outputs, given):
                 self._settle(row, outputs, second)
             else:
                 self._settle(row, outputs, row)
@@ -250,7 +251,9 @@ class _Builder:
         return _Kept(place, memory, self.types[name] if name in self.assumed else None)
 
 
-def _is_all(first: Any, second: Any, before: tuple[Value, ...], outputs: tuple[Value, ...]) -> bool:
+def _is_all(
+    first: Any, second: Any, before: tuple[Value, ...], outputs: tuple[Value, ...], given: Iterable[Value]
+) -> bool:
     """Whether the calls of a step, recorded twice, are all that it does.
 
     Memory that it made for itself lies elsewhere the second time, as the first is still held. So what calls read is
@@ -279,10 +282,18 @@ def _is_all(first: Any, second: Any, before: tuple[Value, ...], outputs: tuple[V
         value is None
         or (
             isinstance(value, np.ndarray)
-            and (is_written(*byte_bounds(value)) or (isinstance(was, np.ndarray) and _lies_as(was, value)))
+            and (
+                is_written(*byte_bounds(value))
+                or (isinstance(was, np.ndarray) and _lies_as(was, value) and not any(_is_part(value, x) for x in given))
+            )
         )
         for was, value in zip(before, outputs, strict=True)
     )
+
+
+def _is_part(one: Tensor, other: Value) -> bool:
+    """Whether an array is a view of some of another, where numbers may say of what."""
+    return isinstance(other, np.ndarray) and np.may_share_memory(one, other) and not _lies_as(one, other)
 
 
 def _is_of(result: Value, kind: TensorType) -> bool:

@@ -19,6 +19,9 @@ from onnxeval.registry import Kernel
 
 _INDICES = (np.dtype(np.int64), np.dtype(np.int32))
 
+#: Bytes that a single index may pick which are copied: so few take less time than a step of its own.
+_SMALL = 1 << 16
+
 
 def _picks(data: Any, indices: Any) -> bool:
     """Whether compiled kernels can move elements of the one by the other."""
@@ -27,18 +30,25 @@ def _picks(data: Any, indices: Any) -> bool:
 
 @replaces(gather)
 def bind_gather(_constants: Sequence[Tensor | None], _attributes: Mapping[str, Any]) -> Kernel:
-    """Gather of more than a single index, which is a view."""
+    """Gather. What a single index picks is a view where it is large; the index says of what."""
     kernels = native()
     assert kernels is not None
 
     @replayable
     def gathered(data: Tensor, indices: Tensor, *, axis: int) -> Tensor:
-        if not _picks(data, indices) or not indices.ndim or not -data.ndim <= axis < data.ndim:
+        if not _picks(data, indices) or not -data.ndim <= axis < data.ndim:
             return gather(data, indices, axis=axis)
         along = axis % data.ndim
-        result = empty((*data.shape[:along], *indices.shape, *data.shape[along + 1 :]), data.dtype)
+        copied = data.nbytes // data.shape[along] if data.flags.c_contiguous and data.size else data.nbytes
+        if not indices.ndim and copied > _SMALL:
+            kernels.interrupt()
+            return gather(data, indices, axis=axis)
+        before, after = data.shape[:along], data.shape[along + 1 :]
+        result = empty((*before, *indices.shape, *after), data.dtype)
+        several = indices if indices.ndim else indices.reshape(1)
+        rows = bits(result).reshape(*before, *several.shape, *after)
         try:
-            kernels.move_slices(bits(contiguous(data)), contiguous(indices), bits(result), along, True, False)
+            kernels.move_slices(bits(contiguous(data)), contiguous(several), rows, along, True, False)
         except IndexError:
             return gather(data, indices, axis=axis)  # which says what index that is
         return result
