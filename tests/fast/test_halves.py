@@ -154,11 +154,15 @@ def test_what_loses_nothing_in_float32(tier, rng, op, half):
 
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("shape", [(2, 5, 7, 7), (3, 5), (1, 5, 900)])
-def test_normalisation_is_rounded_once(tier, rng, shape, half):
-    parameters = [guarded(np.abs(rng.standard_normal(5)).astype(HALVES[half])) for _ in range(4)]
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_normalisation_is_rounded_once(tier, rng, shape, half, is_mixed):
+    kind = np.float32 if is_mixed else HALVES[half]
+    parameters = [guarded(np.abs(rng.standard_normal(5)).astype(kind)) for _ in range(4)]
     x = guarded(rng.standard_normal(shape).astype(HALVES[half]))
     given = {"epsilon": 1e-3, "momentum": 0.9, "training_mode": 0, "n_outputs": 1}
-    got = replacement(batch_normalization, [None, *parameters], given)(x, *parameters, **given)
+    with tier.Recording() as recording:
+        got = replacement(batch_normalization, [None, *parameters], given)(x, *parameters, **given)
+    assert len(recording.spans()) > 1  # x was made wide
     (exact,) = batch_normalization(*[each.astype(np.float64) for each in (x, *parameters)], **given)
     assert got.dtype == x.dtype
     spacing = np.spacing(np.abs(exact).astype(x.dtype)).astype(np.float64)
