@@ -26,7 +26,7 @@ from onnxeval.observe import Observer, unobserved
 from onnxeval.passes import Known, optimise
 from onnxeval.plan import Plan
 from onnxeval.registry import STANDARD, Registry
-from onnxeval.results import contradiction, sizes_of
+from onnxeval.results import are_declared, contradiction, sizes_of
 from onnxeval.tensors import type_from
 from onnxeval.threads import heed_environment
 from onnxeval.values import Dimension, EmptyOptional, TensorType, Value, ValueType
@@ -159,6 +159,9 @@ class Model:
         if again is not None:
             return again
         checked: Mapping[str, Value] = feeds
+        is_new = plain and kind not in self._seen and len(feeds) == len(self.inputs)
+        if is_new and are_declared(feeds, self._input_types, {}, binds=True):
+            self._see(kind)
         if not plain or kind not in self._seen:
             checked = check_feeds(self.inputs, feeds)
             if plain and len(checked) == len(feeds) and all(checked[name] is feeds[name] for name in feeds):
@@ -200,10 +203,18 @@ class Model:
             if (kind, results_kind) in self._seen:
                 return
             self._see((kind, results_kind))
+        bound: dict[str, int] = {}
+        is_right = are_declared(feeds, self._input_types, bound, binds=True)
+        if is_right and are_declared(results, self._declared_types, bound, binds=False):
+            return
         sizes = sizes_of(self._declared_types, feeds)
         for name, value in results.items():
             if how := contradiction(value, self._declared_types.get(name), sizes):
                 self._contradictions[name] = f'the value "{name}" {how}'
+
+    @cached_property
+    def _input_types(self) -> dict[str, ValueType | None]:
+        return {entry.name: entry.type for entry in self.inputs}
 
     @cached_property
     def _declared_types(self) -> dict[str, ValueType | None]:

@@ -32,6 +32,28 @@ def sizes_of(types: Mapping[str, ValueType | None], values: Mapping[str, Value])
     return sizes
 
 
+def are_declared(
+    values: Mapping[str, Value], types: Mapping[str, ValueType | None], sizes: dict[str, int], *, binds: bool
+) -> bool:
+    """Whether values are certain to be what is declared, as far as can be seen at a glance: nothing else is told then.
+
+    Symbolic dimensions are ``sizes``; what is not among them is taken in where it ``binds``, and may be of any size.
+    """
+    for name, value in values.items():
+        declared = types.get(name)
+        if type(value) is not np.ndarray or type(declared) is not TensorType or declared.shape is None:
+            return False
+        if value.dtype != declared.dtype or value.ndim != len(declared.shape):
+            return False
+        for size, dimension in zip(value.shape, declared.shape, strict=True):
+            wanted = dimension
+            if isinstance(dimension, str):
+                wanted = sizes.setdefault(dimension, size) if binds else sizes.get(dimension, size)
+            if wanted is not None and wanted != size:
+                return False
+    return True
+
+
 def contradiction(value: Value, declared: ValueType | None, sizes: Mapping[str, int]) -> str:
     """How a value contradicts its declared type; "" where it does not.
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import onnx
 import pytest
+from onnx import parser
 
 import onnxeval
 
@@ -56,3 +57,36 @@ def test_threads_share_what_is_known() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, range(400)))
+
+
+def test_sizes_that_are_new_are_looked_at_each_time():
+    """Inputs of one pattern, and then some that do not fit to each other, or not to what is declared."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N, M] x, float[M] y, int64[2] z) => (float[N, M] s, int64[2] t) { s = Add (x, y) t = Identity (z) }"""
+    loaded = onnxeval.load(parser.parse_model(text))
+
+    def run(rows, columns, others, last=2, **more):
+        feeds = {"x": np.ones((rows, columns), np.float32), "y": np.ones(others, np.float32)}
+        return loaded.run({**feeds, "z": np.zeros(last, np.int64), **more})
+
+    for size in range(1, 12):
+        assert run(2, size, size)["s"].shape == (2, size)
+    with pytest.raises(onnxeval.InputError, match="M is 4 here and 3 in"):
+        run(2, 3, 4)
+    with pytest.raises(onnxeval.InputError, match="axis 0 differs"):
+        run(2, 3, 3, last=3)
+    with pytest.raises(onnxeval.InputError, match="the model declares float32"):
+        run(2, 3, 3, y=np.ones(3))
+    with pytest.raises(onnxeval.InputError, match='no input "s"'):
+        run(2, 3, 3, s=np.ones(3, np.float32))
+    assert not loaded.warnings
+
+
+def test_results_that_are_not_as_declared_are_told_of_new_sizes_too():
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N] x) => (float[N] y, float[3] z) { y = Concat <axis = 0> (x, x) z = Identity (x) }"""
+    loaded = onnxeval.load(parser.parse_model(text))
+    for size in range(4, 12):
+        loaded.run({"x": np.ones(size, np.float32)})
+    assert any('"y"' in each and "N is 11 in the inputs" in each for each in loaded.warnings)
+    assert any('"z"' in each for each in loaded.warnings)
