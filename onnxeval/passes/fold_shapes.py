@@ -39,6 +39,8 @@ def fold_shapes(plan: Plan, known: Known) -> Plan:
         lost = _lost(plan, folded, facts)
         if not lost:
             return plan if folded is plan else fold_constants(folded, known)
+        if lost <= unread:
+            return plan
         unread |= lost
 
 
@@ -95,7 +97,7 @@ def _lost(plan: Plan, folded: Plan, facts: Facts) -> set[str]:
     left = {"", *(name for step in folded.steps for name in step.outputs)}
     return {
         name
-        for step in plan.steps
+        for step in without_dead(plan.steps, plan.outputs)
         if not left.issuperset(step.outputs) and _may_fail(step, facts)
         for name in step.outputs
     }
@@ -105,8 +107,9 @@ def _may_fail(step: Step, facts: Facts) -> bool:
     """Whether a step may fail of whose inputs no more is known than that."""
     if op_type(step) in _SAFE_WITH_ONE_SCALE:
         return facts.shapes.get(step.inputs[1]) != ()
-    numbers = [facts.numbers.get(name) for name in step.outputs]
-    return op_type(step) not in _SAFE and not all(each is not None and each.is_known for each in numbers)
+    numbers = facts.numbers.get(step.outputs[0])
+    is_followed = numbers is not None and (numbers.is_known or op_type(step) != "Div")
+    return op_type(step) not in _SAFE and not is_followed
 
 
 def _copied_shape(step: Step, facts: Facts) -> Tensor | None:

@@ -167,6 +167,47 @@ def spelled(d: Drawn) -> None:
         d.node("MatMul", y, d.given((*value.shape[:-2], keys, d.pick((1, 4, 17))), kind))
 
 
+def decided_by_numbers(d: Drawn) -> None:
+    """What elements are picked, or which way it goes, depends on numbers that others may be the next time."""
+    x = d.any(lambda v: v.ndim >= 1 and 0 not in v.shape and v.dtype.kind == "f")
+    if x is None or d.opset < 13:
+        raise Unfit
+    value = d.values[x]
+    axis = int(d.rng.integers(value.ndim))
+    best = d.node("ArgMax", d.node("Reshape", x, d.ints(-1)), axis=0, keepdims=0)
+
+    def below(size: int) -> str:
+        return d.node("Mod", best, d.constant(size, np.int64))
+
+    what = d.pick(("Gather", "Gather", "several", "Slice", "CumSum", "Trilu", "Loop"))
+    if what == "Gather":
+        y = d.node("Gather", x, below(value.shape[axis]), axis=axis)
+        d.node(d.pick(("Relu", "Neg", "Identity")), y)
+    elif what == "several":
+        index = d.node("Unsqueeze", below(value.shape[axis]), d.ints(0))
+        d.node("Gather", x, d.node("Concat", index, d.ints(0), axis=0), axis=axis)
+    elif what == "Slice":
+        start = d.node("Unsqueeze", below(value.shape[axis]), d.ints(0))
+        d.node("Slice", x, start, d.node("Add", start, d.ints(1)), d.ints(axis))
+    elif what == "CumSum":
+        d.node("CumSum", x, below(value.ndim), exclusive=int(d.chance(0.3)))
+    elif what == "Trilu" and value.ndim >= 2 and d.opset >= 14:
+        d.node("Trilu", x, below(3), upper=int(d.chance(0.5)))
+    elif what == "Loop":
+        tag = f"_{len(d.nodes)}"
+        body = helper.make_graph(
+            [
+                helper.make_node("Gather", [x, "trip" + tag], ["row" + tag], axis=axis),
+                helper.make_node("Identity", ["going" + tag], ["on" + tag]),
+                helper.make_node("Neg", ["row" + tag], ["seen" + tag]),
+            ],
+            "body",
+            [helper.make_empty_tensor_value_info(n + tag) for n in ("trip", "going")],
+            [helper.make_empty_tensor_value_info(n + tag) for n in ("on", "seen")],
+        )
+        d.node("Loop", d.constant(value.shape[axis], np.int64), "", body=body)
+
+
 def branches(d: Drawn) -> None:
     x = d.any(is_float)
     if x is None or d.opset < 11:
@@ -211,7 +252,7 @@ def branches(d: Drawn) -> None:
 
 
 DRAWS = (unary, unary, binary, binary, binary, clip, where, matmul, matmul, conv, conv, conv, pool, norm, reduction)
-DRAWS += (movement, movement, shapes, shapes, spelled, spelled, branches)
+DRAWS += (movement, movement, shapes, shapes, spelled, spelled, branches, decided_by_numbers)
 
 
 def drawn(seed: int) -> tuple[ModelProto, dict[str, np.ndarray]] | None:

@@ -203,6 +203,21 @@ def test_arithmetic_on_sizes(data):
     assert_facts_hold(facts, {**given_inputs, **model.run(given_inputs, reference=True)}, sizes)
 
 
+def test_of_numbers_some_are_open():
+    """What is left of them says nothing of the others, which fail or do not."""
+    body = """
+        s = Shape (x) t = Concat <axis = 0> (s, two) u = {operator} (three, t) y = Slice (u, minus, end)
+    """
+    constants = {"two": [2], "three": [3], "minus": [-1], "end": [9]}
+    for operator, expected in (("Add", 5), ("Div", 1)):
+        model = onnxeval.load(model_of(body.format(operator=operator), "float[A] x", "int64[1] y", **constants))
+        assert model.run({"x": np.zeros(4, np.float32)})["y"] == [expected]
+    with pytest.raises(onnxeval.NodeError):
+        model.run({"x": np.zeros(0, np.float32)}, reference=True)
+    with pytest.raises(onnxeval.NodeError):
+        model.run({"x": np.zeros(0, np.float32)})
+
+
 def test_a_step_that_may_fail_stays_though_only_its_shape_is_read():
     proto = model_of(
         "p = MatMul (x, w) y = Shape (p)", "float[A,B,3] x", "int64[3] y", w=np.zeros((2, 3, 4), np.float32)
