@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 import threading
 from importlib import import_module
@@ -19,6 +20,8 @@ from typing import Any, NoReturn
 #: short run.
 _FEW_COLLECTIONS = 50_000
 _INTERRUPTED = 130
+#: What `kill`, `timeout` and a terminal that closes send.
+_ENDS = ("SIGTERM", "SIGHUP")
 
 
 def process() -> NoReturn:
@@ -27,6 +30,7 @@ def process() -> NoReturn:
     import_onnx_on_demand()
     code: Any = None
     try:
+        _heed_ends()
         from .main import main
 
         main()
@@ -36,6 +40,14 @@ def process() -> NoReturn:
         print("error: interrupted", file=sys.stderr)
         code = _INTERRUPTED
     _leave(code)
+
+
+def _heed_ends() -> None:
+    """Let who ends the process interrupt it as Ctrl-C does: nothing half-written is left, and no other process."""
+    for name in _ENDS:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # `nohup` ignores one
+            signal.signal(number, signal.default_int_handler)
 
 
 def _leave(code: Any) -> NoReturn:

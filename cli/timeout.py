@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from onnxeval.limits import Limits
 
 _META = "onnxeval.timeout"
+#: Seconds until it is said once more: what is raised inside a finaliser, or a callback of C, is lost.
+_AGAIN = 2.0
 
 
 class TimeUp(BaseException):  # as KeyboardInterrupt: no `except Exception` stops it
@@ -62,7 +64,7 @@ def _timed(seconds: float) -> Iterator[None]:
         raise TimeUp(seconds)
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,22 @@ process()
 @pytest.mark.parametrize(("arguments", "code"), [(["ops"], 0), (["--nonsense"], 2), (["run", "nothing.onnx"], 3)])
 def test_a_process_ends_with_the_exit_code(arguments: list[str], code: int) -> None:
     assert python(TELLING, *arguments).returncode == code
+
+
+#: Ends the process while it writes a file.
+ENDING = """
+import os, signal
+os.chmod = lambda *_, **__: signal.raise_signal(signal.SIGTERM)
+"""
+
+
+@pytest.mark.parametrize("place", ["y.npy", "folder/", "test_data_set_0"])
+def test_who_is_ended_leaves_nothing_half_written(tmp_path: Path, model: Callable[[str], Path], place: str) -> None:
+    (tmp_path / "end.py").write_text(ENDING)
+    relu = model("relu")
+    before = {*tmp_path.iterdir()}
+    code = "from onnxeval_cli.process import process; process()"
+    done = python(code, "run", relu, "-i", "[[1, -2, 3]]", "--ops", "end.py", "--save", place)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.strip() == "error: interrupted"
+    assert {path for path in tmp_path.iterdir() if path.name != "__pycache__"} == before

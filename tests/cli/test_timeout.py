@@ -96,7 +96,12 @@ INNER = LOOP.replace('"": 21', '"": 21, "com.acme": 1').replace("Identity(go)", 
 
 @pytest.mark.parametrize(
     ("number", "code", "words"),
-    [("SIGINT", 130, "error: interrupted in "), ("SIGALRM", 7, "error: gave up after 100 s in ")],
+    [
+        ("SIGINT", 130, "error: interrupted in "),
+        ("SIGTERM", 130, "error: interrupted in "),
+        ("SIGHUP", 130, "error: interrupted in "),
+        ("SIGALRM", 7, "error: gave up after 100 s in "),
+    ],
 )
 def test_where_it_was_is_told(tmp_path, number, code, words):
     (tmp_path / "stop.py").write_text(STOPPING % number)
@@ -109,6 +114,34 @@ def test_where_it_was_is_told(tmp_path, number, code, words):
         )
         assert done.returncode == code, done.stderr
         assert done.stderr.strip() == f"{words}around (Loop-21) > node 1 (Stop-1)"
+
+
+LOSING = """
+import time
+import onnxeval
+
+class Finalised:
+    def __del__(self):
+        time.sleep(60)
+
+held = [Finalised()]
+
+@onnxeval.op("Stop", domain="com.acme", versions=(1,))
+def stop(x):
+    held.clear()
+    return x
+"""
+
+
+def test_what_is_lost_in_a_finaliser_is_said_again(tmp_path):
+    (tmp_path / "lose.py").write_text(LOSING)
+    endless = INNER.replace("trips = {10}", f"trips = {{{2**62}}}")
+    onnx.save(onnx.parser.parse_model(endless), tmp_path / "lose.onnx")
+    command = [sys.executable, "-m", "onnxeval", "run", "lose.onnx", "-i", "1", "--ops", "lose.py", "--timeout", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 7, done.stderr
+    assert "Exception ignored in" in done.stderr
+    assert "error: gave up after 1 s in around (Loop-21)" in done.stderr
 
 
 def test_limits_in_python(endless):
