@@ -25,6 +25,10 @@ class _Scaled(NamedTuple):
     shift: Tensor
 
 
+#: A factor that float32 has much room beyond.
+_LARGE = 2.0**100
+
+
 def fold_affine(plan: Plan, _: Known) -> Plan:
     """The plan in which y = factor * conv(x) + shift is one convolution.
 
@@ -43,8 +47,10 @@ def fold_affine(plan: Plan, _: Known) -> Plan:
             continue
         source = next((name for name in step.inputs[:2] if name in found and readers[name] == 1), None)
         affine = _affine(step, found[source], plan.constants) if source is not None else None
-        if source is not None and affine is not None:
-            found[step.outputs[0]] = _followed(found.pop(source), step, *affine)
+        followed = None if source is None or affine is None else _followed(found[source], step, *affine)
+        if source is not None and followed is not None and _is_moderate(followed.factor):
+            found[step.outputs[0]] = followed
+            del found[source]
     constants = dict(plan.constants)
     merged: dict[int, Step | None] = {}  # by the step whose place it takes; None for those that are a part of it
     for scaled in found.values():
@@ -61,6 +67,12 @@ def fold_affine(plan: Plan, _: Known) -> Plan:
 def _followed(scaled: _Scaled, step: Step, factor: Tensor, shift: Tensor) -> _Scaled:
     with np.errstate(all="ignore"):  # what is not finite is found when it is merged
         return _Scaled(scaled.step, (*scaled.others, step), scaled.factor * factor, scaled.shift * factor + shift)
+
+
+def _is_moderate(factor: Tensor) -> bool:
+    """Whether results so far overflow only where they are that large themselves, not by the way."""
+    size = np.abs(factor)
+    return bool(((size == 0) | ((size > 1 / _LARGE) & (size < _LARGE))).all())
 
 
 def _merged(scaled: _Scaled, constants: dict[str, Tensor]) -> Step | None:

@@ -102,3 +102,18 @@ def test_weights_of_a_wrong_shape_are_told_when_they_run(op: str, shape: tuple[i
         proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
     with pytest.raises(onnxeval.NodeError, match=op):
         onnxeval.load(proto).run({"x": np.ones((2, 3, 4, 4), np.float32)})
+
+
+def test_what_overflows_by_the_way_stays_so():
+    """A quotient by what is next to nothing is infinite, and what it is multiplied by afterwards does not help."""
+    body = "y0 = Conv(x, w)\ny1 = Div(y0, tiny)\ny = Mul(y1, tiny)"
+    proto = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 15]> g (float[A,B,C,D] x) => (float y) {{ {body} }}'
+    )
+    constants = {"w": np.ones((1, 1, 1, 1)), "tiny": np.array(1e-40)}
+    for name, value in constants.items():
+        proto.graph.initializer.append(numpy_helper.from_array(np.float32(value), name))
+    x = np.float32([[[[1, -2, 0]]]])
+    model = onnxeval.load(proto)
+    for reference in (True, False):
+        np.testing.assert_array_equal(model.run({"x": x}, reference=reference)["y"], [[[[np.inf, -np.inf, 0]]]])
