@@ -18,6 +18,7 @@ from .options import (
     SECONDS,
     InputCommand,
     fast_math_option,
+    format_option,
     input_option,
     kernel_files,
     kernels_option,
@@ -62,14 +63,7 @@ _DISTURBING = 0.2
     help="Also time N whole processes that run the model once, fewer where they take long.",
 )
 @click.option("--profile", is_flag=True, help="Also show where the time goes, by operator and by node.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print: for people, or JSON.",
-)
+@format_option("How to print: for people, or JSON.")
 @dim_option("The size of a dimension that the model leaves open, as in N=4. Repeatable.")
 @click.option(
     "--seed",

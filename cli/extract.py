@@ -11,7 +11,7 @@ from onnxeval.errors import InputError, OutputError
 
 from . import screen
 from .memory import kept_to_memory
-from .options import FILE
+from .options import FILE, format_option
 from .outputs import choose_outputs
 from .printing import tell_notes
 from .progress import waiting
@@ -46,14 +46,7 @@ if TYPE_CHECKING:
     required=True,
     help="Where to write it: .onnx, .onnxtxt, .textproto or .json, by the suffix.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to tell what the part takes and gives: for people, or JSON.",
-)
+@format_option("How to tell what the part takes and gives: for people, or JSON.")
 @click.pass_context
 def extract(
     ctx: click.Context, model: str, inputs: tuple[str, ...], outputs: tuple[str, ...], save: str, form: str

@@ -7,7 +7,7 @@ import click
 from . import screen
 from .dims import dim_option
 from .memory import kept_to_memory
-from .options import FILE, kernels_option
+from .options import FILE, format_option, kernels_option
 
 
 @click.command(short_help="Show what a model is made of, and what running it costs.")
@@ -23,14 +23,7 @@ from .options import FILE, kernels_option
 )
 @click.option("--cost", is_flag=True, help="MACs, parameters and memory of each node, and of the whole.")
 @dim_option("The size of a dimension that the model leaves open, as in N=4. Repeatable.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print: for people, or JSON, which holds everything.",
-)
+@format_option("How to print: for people, or JSON, which holds everything.")
 @kernels_option
 @click.pass_context
 def inspect(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import screen
-from .options import kernels_option
+from .options import format_option, kernels_option
 from .screen import Line
 
 if TYPE_CHECKING:
@@ -33,14 +33,7 @@ def names_starting_with(ctx: click.Context, _parameter: click.Parameter, incompl
     metavar="A B",
     help="What changed between the versions of NAME in force at opsets A and B, and whether it breaks a model.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print: for people, or JSON.",
-)
+@format_option("How to print: for people, or JSON.")
 @kernels_option
 def ops(name: str | None, domain: str | None, opset: int | None, diff: tuple[int, int] | None, form: str) -> None:
     """Look up the operator NAME, or list all operators and their versions.

@@ -54,6 +54,13 @@ def input_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def format_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--format text|json`, as ``form``."""
+    return click.option(
+        "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help=text
+    )
+
+
 def kernels_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--ops FILE`, loaded at once and not handed on: the registry knows, and `kernel_files` has the names."""
     return click.option(

@@ -12,7 +12,7 @@ import click
 from onnxeval.errors import OutputError
 
 from . import screen
-from .options import FILE
+from .options import FILE, format_option
 
 if TYPE_CHECKING:
     from onnxeval.files.writing import Target, Typed
@@ -44,14 +44,7 @@ def value_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--hash", "hashes", is_flag=True, help="Print a SHA-256 of each value instead of its elements."),
         click.option("--stats", is_flag=True, help="Print ranges, moments and histograms instead of elements."),
         click.option("--full", is_flag=True, help="Print every element of large tensors."),
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(["text", "json"]),
-            default="text",
-            show_default=True,
-            help="How to print: laid out for people, or JSON with every element.",
-        ),
+        format_option("How to print: laid out for people, or JSON with every element."),
         click.option(
             "--save",
             type=FILE,

@@ -9,7 +9,7 @@ import click
 from onnxeval.errors import InputError
 
 from . import screen
-from .options import FILE, SECONDS, NumberRange, fast_math_option, kernel_files, kernels_option
+from .options import FILE, SECONDS, NumberRange, fast_math_option, format_option, kernel_files, kernels_option
 
 if TYPE_CHECKING:
     from onnxeval.comparing import Tolerance
@@ -39,14 +39,7 @@ _NAMED = 5
 @click.option("--atol", type=NumberRange(min=0), metavar="X", help="Absolute tolerance of floats.  [default: 1e-7]")
 @click.option("--max-ulp", type=click.IntRange(min=0), metavar="N", help="Instead: so many representable numbers away.")
 @click.option("--junit", type=FILE, metavar="FILE", help="Also write a report in JUnit's XML.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print: a table for people, or JSON with every case.",
-)
+@format_option("How to print: a table for people, or JSON with every case.")
 @fast_math_option
 @kernels_option
 @click.pass_context
