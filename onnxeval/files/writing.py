@@ -53,19 +53,35 @@ class Target(ABC):
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` that takes its place when all went well, and is gone otherwise."""
+    """A file beside ``path`` that takes its place when all went well, and is gone otherwise.
+
+    Of a device or a pipe nothing takes the place: what was written goes into it.
+    """
     import tempfile
 
     with write_failures(path):
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".onnxeval-")
+        is_stream = os.path.exists(path) and not os.path.isfile(path)
+        path = path if is_stream else Path(os.path.realpath(path))  # /dev/stdout may be a link to a file
+        handle, partial = tempfile.mkstemp(dir=None if is_stream else path.parent, prefix=".onnxeval-")
         os.close(handle)
         try:
             yield Path(partial)
-            os.chmod(partial, 0o666 & ~umask())
-            os.replace(partial, path)
+            if is_stream:
+                _pour(partial, path)
+            else:
+                os.chmod(partial, 0o666 & ~umask())
+                os.replace(partial, path)
         except BaseException:
             Path(partial).unlink(missing_ok=True)
             raise
+
+
+def _pour(partial: str, stream: Path) -> None:
+    import shutil
+
+    with open(partial, "rb") as file, stream.open("wb") as out:
+        shutil.copyfileobj(file, out)
+    os.unlink(partial)
 
 
 @contextmanager

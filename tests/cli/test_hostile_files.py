@@ -290,7 +290,7 @@ def test_paths_that_lead_nowhere(shell, model, place):
         ("inspect", place),
         ("test", place),
     ]
-    if not place.startswith("circle"):  # a link is replaced
+    if not place.startswith("circle"):  # a link to nothing is written through
         commands += [
             ("run", relu, "--random", "--save", place),
             ("extract", relu, "--save", place),

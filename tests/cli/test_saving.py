@@ -1,8 +1,10 @@
 """`--save`: files that are there whole or not at all, and that can be read again."""
 
+import io
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ml_dtypes
@@ -223,3 +225,34 @@ def test_saved_files_feed_the_next_model(shell, model):
         assert shell("run", model("two"), "-i", "x.npy", "-i", "b=[0, 0, 0]", "-o", "x", "--save", save).exit_code == 0
         again = shell("run", model("relu"), "-i", save, "--format", "json")
         assert json.loads(again.stdout)["outputs"][0]["data"] == [[1, 0, 3]]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")
+@pytest.mark.parametrize("command", ["run", "convert", "extract"])
+def test_a_pipe_stays_one_and_is_written_into(shell, model, command):
+    place = "y.npy" if command == "run" else "y.onnx"
+    os.mkfifo(place)
+    relu = model("relu")
+    before = {*Path.cwd().iterdir()}
+    with ThreadPoolExecutor() as pool:
+        content = pool.submit(Path(place).read_bytes)
+        more = (place,) if command == "convert" else ("--save", place)
+        result = shell(command, relu, *(("-i", "[[1, -2, 3]]") if command == "run" else ()), *more)
+        assert result.exit_code == 0, result.stderr
+        data = content.result(timeout=30)
+    assert stat.S_ISFIFO(os.stat(place).st_mode)
+    assert {*Path.cwd().iterdir()} == before
+    if command == "run":
+        np.testing.assert_array_equal(np.load(io.BytesIO(data)), [[1, 0, 3]])
+    else:
+        assert onnx.load_model_from_string(data).graph.node[0].op_type == "Relu"
+
+
+def test_a_link_stays_one(shell, model):
+    Path("deep").mkdir()
+    Path("y.npy").symlink_to("deep/there.npy")
+    for first in (1, 2):
+        assert shell("run", model("relu"), "-i", f"[[{first}, -2, 3]]", "--save", "y.npy").exit_code == 0
+        assert Path("y.npy").is_symlink()
+        assert np.load("deep/there.npy")[0, 0] == first
+    assert [path.name for path in Path("deep").iterdir()] == ["there.npy"]
