@@ -64,7 +64,7 @@ _DISTURBING = 0.2
 )
 @click.option("--profile", is_flag=True, help="Also show where the time goes, by operator and by node.")
 @format_option("How to print: for people, or JSON.")
-@dim_option("The size of a dimension that the model leaves open, as in N=4. Repeatable.")
+@dim_option("The size of a dimension that the model leaves open, as in N=4. Repeatable, or with commas.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),

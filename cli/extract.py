@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "inputs",
     metavar="NAME|GLOB",
     multiple=True,
-    help="Begin at these values: they become inputs. Repeatable.",
+    help="Begin at these values: they become inputs. Repeatable, or with commas.",
 )
 @click.option(
     "-o",
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "outputs",
     metavar="NAME|GLOB",
     multiple=True,
-    help="End at these values: they become the outputs, instead of the model's. Repeatable.",
+    help="End at these values: they become the outputs, instead of the model's. Repeatable, or with commas.",
 )
 @click.option(
     "--save",

@@ -22,7 +22,7 @@ from .options import FILE, format_option, kernels_option
     help="Unfold sub-graphs and functions this deep in the tree.",
 )
 @click.option("--cost", is_flag=True, help="MACs, parameters and memory of each node, and of the whole.")
-@dim_option("The size of a dimension that the model leaves open, as in N=4. Repeatable.")
+@dim_option("The size of a dimension that the model leaves open, as in N=4. Repeatable, or with commas.")
 @format_option("How to print: for people, or JSON, which holds everything.")
 @kernels_option
 @click.pass_context

@@ -34,7 +34,8 @@ def random_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Also save the inputs that the model was run on, as --save does.",
         ),
         dim_option(
-            "The size of a dimension that the model leaves open, for --random and for generators. Repeatable.",
+            "The size of a dimension that the model leaves open, for --random and for generators. Repeatable, or with "
+            "commas.",
             keep=_keep,
         ),
         click.option(

@@ -30,14 +30,15 @@ from .versus import Against, report_form, report_lines, versus_option
     "outputs",
     metavar="NAME|GLOB",
     multiple=True,
-    help="Show only these values: outputs or any value inside the graph, by name or by pattern. Repeatable.",
+    help="Show only these values: outputs or any value inside the graph, by name or by pattern. Repeatable, or with "
+    "commas.",
 )
 @click.option(
     "--output-type",
     "operators",
     metavar="OP",
     multiple=True,
-    help="Show what the nodes of this operator make, as in --output-type Conv. Repeatable.",
+    help="Show what the nodes of this operator make, as in --output-type Conv. Repeatable, or with commas.",
 )
 @value_options
 @expect_options
