@@ -46,11 +46,13 @@ class Numbers(NamedTuple):
         return None not in self.items
 
     def tensor(self) -> Tensor | None:
-        """As a constant; None where not all of it is a number."""
+        """As a constant, not to be written into; None where not all of it is a number."""
         if not all(isinstance(item, int) for item in self.items):
             return None
         made = np.array(self.items, self.dtype)
-        return made if self.rank else made.reshape(())
+        made = made if self.rank else made.reshape(())
+        made.flags.writeable = False
+        return made
 
 
 class View:

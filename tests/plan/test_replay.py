@@ -139,6 +139,15 @@ def test_results_belong_to_the_caller():
     assert np.isfinite(loaded.run({"x": x})["y"]).all()
 
 
+def test_sizes_belong_to_the_caller():
+    loaded = model("s = Shape (x) y = Neg (x)", "float[3,4] x", "int64[2] s, float[3,4] y")
+    for _ in range(SETTLED + 3):
+        sizes = loaded.run({"x": np.ones((3, 4), np.float32)})["s"]
+        assert sizes.tolist() == [3, 4]
+        if sizes.flags.writeable:
+            sizes[:] = 9
+
+
 def test_sequences_belong_to_the_caller():
     proto = """<ir_version: 10, opset_import: ["" : 21]> g (float[N] x) => (seq(float[N]) y)
                { a = Exp (x) b = Tanh (a) c = Neg (b) d = Relu (a) y = SequenceConstruct (a, c, d) }"""
