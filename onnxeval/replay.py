@@ -218,8 +218,8 @@ class _Builder:
         captured = [self.tape.places[name] for body in row.step.subgraphs.values() for name in body.captures]
         around = frozenset[int]().union(*(self._blocks.get(place, ()) for place in (*row.inputs, *captured)))
         for place, value in zip(row.outputs, outputs, strict=True):
-            # What NumPy gives may be a view, of memory that is written when the run is replayed, or not to be written
-            is_own = again is not row or not isinstance(value, np.ndarray) or value.base is None
+            # What NumPy gives may be, or be a view of, another value, which is not to be written into with this one
+            is_own = again is not row or not isinstance(value, np.ndarray)
             self.values[place] = value if is_own else value.copy()
             if again is not row and isinstance(value, np.ndarray) and (block := self.arena.block_of(value)) is not None:
                 self._blocks[place] = frozenset([block])

@@ -139,6 +139,19 @@ def test_results_belong_to_the_caller():
     assert np.isfinite(loaded.run({"x": x})["y"]).all()
 
 
+def test_a_branch_may_hand_on_another_value():
+    body = """a = Tan (x) n = Neg (x) m = Exp (n) y = If (c)
+        <then_branch = t () => (float[N] p) { p = Identity (x) },
+         else_branch = e () => (float[N] q) { q = Identity (a) }>
+        u = Add (y, m) v = Add (a, m)"""
+    loaded = model(body, "float[N] x, bool[1] c", "float[N] u, float[N] v")
+    for turn in range(2 * SETTLED + 6):
+        feeds = {"x": np.linspace(0, 1 + turn % 3, 4, dtype=np.float32), "c": np.array([turn >= SETTLED + turn % 2])}
+        wanted = loaded.run(feeds, reference=True)
+        for name, value in loaded.run(feeds).items():
+            np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5)
+
+
 def test_sizes_belong_to_the_caller():
     loaded = model("s = Shape (x) y = Neg (x)", "float[3,4] x", "int64[2] s, float[3,4] y")
     for _ in range(SETTLED + 3):
