@@ -236,7 +236,7 @@ def test_plain_forms_are_compiled_alone(tier, rng, form, past, mask):
             two = kernel(*operands, **how)
         assert first.is_whole
         assert second.is_whole
-        assert _is_all(first.spans(), second.spans(), one, two)
+        assert _is_all(first.spans(), second.spans(), one, two, operands)
         assert_alike(readable, operands, how, fixed)
 
 

@@ -140,13 +140,18 @@ def test_results_belong_to_the_caller():
 
 
 def test_a_branch_may_hand_on_another_value():
+    """What it gives when the replay is made is that value itself, and another branch is taken later.
+
+    Something grows, so that the type of what a branch gives is relied on.
+    """
     body = """a = Tan (x) n = Neg (x) m = Exp (n) y = If (c)
         <then_branch = t () => (float[N] p) { p = Identity (x) },
          else_branch = e () => (float[N] q) { q = Identity (a) }>
-        u = Add (y, m) v = Add (a, m)"""
-    loaded = model(body, "float[N] x, bool[1] c", "float[N] u, float[N] v")
-    for turn in range(2 * SETTLED + 6):
-        feeds = {"x": np.linspace(0, 1 + turn % 3, 4, dtype=np.float32), "c": np.array([turn >= SETTLED + turn % 2])}
+        u = Add (y, m) v = Add (a, m) s = ReduceSum <keepdims = 0> (z)"""
+    loaded = model(body, "float[N] x, bool[1] c, float[K] z", "float[N] u, float[N] v, float s")
+    for turn in range(16):
+        x = np.linspace(0, 1 + turn % 3, 4, dtype=np.float32)
+        feeds = {"x": x, "c": np.array([turn >= 10]), "z": np.ones(turn + 1, np.float32)}
         wanted = loaded.run(feeds, reference=True)
         for name, value in loaded.run(feeds).items():
             np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5)
