@@ -94,7 +94,7 @@ class Adaptive:
                 return self._watch(kind, watched, feeds, run)
             if run.observe is not unobserved:
                 return execute(self._general, feeds, run)
-            return self._tape_for(feeds).execute(feeds, run)
+            return self._by_element_types(feeds, run)
         if run.observe is not unobserved:
             return self._owned(watched.plan, execute(watched.plan, feeds, run))
         if not watched.is_replayed:
@@ -139,20 +139,24 @@ class Adaptive:
         with np.errstate(all="ignore"):
             return replay.execute(feeds, self._run)
 
-    def _tape_for(self, feeds: Mapping[str, Value]) -> Tape:
-        """The plan with nothing left to look up for inputs of these element types, whatever their shapes are."""
+    def _by_element_types(self, feeds: Mapping[str, Value], run: Run) -> dict[str, Value]:
+        """Every output, from a list of places whatever the shapes are: types are checked where they come first."""
         key = tuple([(name, x.dtype if type(x) is np.ndarray else type(x)) for name, x in feeds.items()])
         with self._lock:
-            if key not in self._tapes:
-                plan = self._repeating(self._general)
-                typed = {name for name, value in {**plan.constants, **feeds}.items() if type(value) is np.ndarray}
-                for step in plan.steps:
-                    if decided_by_types(step, typed):
-                        typed.update(filter(None, step.outputs))
-                if len(self._tapes) >= self._kept:
-                    del self._tapes[next(iter(self._tapes))]
-                self._tapes[key] = Tape(plan, {}, typed)
-            return self._tapes[key]
+            tape = self._tapes.get(key)
+        if tape is not None:
+            return tape.execute(feeds, run)
+        plan = self._repeating(self._general)
+        results = execute(plan, feeds, run)
+        typed = {name for name, value in {**plan.constants, **feeds}.items() if type(value) is np.ndarray}
+        for step in plan.steps:
+            if decided_by_types(step, typed):
+                typed.update(filter(None, step.outputs))
+        with self._lock:
+            if len(self._tapes) >= self._kept:
+                del self._tapes[next(iter(self._tapes))]
+            self._tapes[key] = Tape(plan, {}, typed)
+        return results
 
     def _watched(self, kind: Kind) -> _Kind:
         """What is known for this kind, and the plan that follows from it."""

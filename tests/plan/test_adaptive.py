@@ -191,6 +191,20 @@ def test_shapes_that_are_mostly_new_are_not_watched():
         loaded.run({"x": np.zeros(3, np.float32)})
 
 
+def test_element_types_are_checked_where_they_come_first():
+    """Of an input whose element type is not declared, while no shape comes again."""
+    loaded = model("y = Det (x)", "float[A,A] x", "float y")
+    loaded.proto.graph.input[0].type.tensor_type.ClearField("elem_type")
+    loaded = onnxeval.load(loaded.proto)
+    for size in range(1, 40):
+        loaded.run({"x": np.eye(size, dtype=np.float32)})
+    for size in (50, 51):
+        for reference in (True, False):
+            with pytest.raises(onnxeval.OnnxEvalError):
+                loaded.run({"x": np.eye(size, dtype=np.int64)}, reference=reference)
+        loaded.run({"x": np.eye(size, dtype=np.float32)})
+
+
 LOOP = """y, s = Loop (n, , x) <body = b (int64 i, bool c, float[N] a) => (bool d, float[N] e, float[M] r) {{
     d = Identity (c) z = Shape (a) t = Gather (z, zero) u = Unsqueeze (t, zeros) f = Cast <to = 1> (i)
     g = Mul (a, f) h = Reshape (g, u) k = Sin (h) {more} }}>"""
